@@ -1,0 +1,303 @@
+"""The one frozen description of a core, its derived sizes and its named presets (pure Python)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from . import formats as fmt_table
+from .formats import Format
+
+__all__ = ["PRESETS", "Config", "ConfigError", "preset"]
+
+BUILT_FORMATS = ("int8",)
+"""Formats this release has a data path for; a Config naming another known format is refused."""
+
+VERSION_CODE = 1
+"""mxinfo[54:47]."""
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be built: one line that says what is wrong and how to mend it."""
+
+
+def _log2(value: int) -> int:
+    return value.bit_length() - 1
+
+
+def _is_pow2(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Everything that shapes one core. Raises `ConfigError` on the first fault found.
+
+    Parameters
+    ----------
+    name : preset name, for messages only.
+    frontends : decoders built: "ame" (isa.md section 2), "xuantie" (section 1, a later release).
+    tiles : tile registers in the unified file.
+    rows : rows of a tile.
+    row_bits : bits of a tile row.
+    banks : banks of the tile file; a bank holds tiles / banks neighbouring tiles.
+    m_par, n_par : rows of A and rows of B multiplied at once; a stored word is m_par rows.
+    slots : instructions waiting or being split at once, 1 to 8.
+    formats : names of the operand formats built.
+    accumulators : "unified" (C in the one tile file) or "split" (a C file, a later release).
+    addr_bits : bits of an L2 byte address.
+    bus_bits : bits of one L2 beat.
+    line_bytes : bytes of a cache line; no request crosses one.
+    l2_ids : ids of each L2 channel, so requests in flight.
+    tag_bits : bits of the host's request tag.
+    csr_base : number of the first CSR, mxcfg.
+    exact_limit : widest exact float sum, in bits; wider formats are windowed.
+    window : fraction bits kept below the largest product, by format name.
+    units : optional units built, of "vector", "mx", "pool", "symstat" (later releases).
+    cells : cells of a cluster (later releases build more than 1).
+    """
+
+    name: str = "custom"
+    frontends: tuple[str, ...] = ("ame",)
+    tiles: int = 32
+    rows: int = 16
+    row_bits: int = 128
+    banks: int = 4
+    m_par: int = 4
+    n_par: int = 4
+    slots: int = 8
+    formats: tuple[str, ...] = ("int8",)
+    accumulators: str = "unified"
+    addr_bits: int = 40
+    bus_bits: int = 128
+    line_bytes: int = 64
+    l2_ids: int = 32
+    tag_bits: int = 8
+    csr_base: int = 0x7C0
+    exact_limit: int = 96
+    window: Mapping[str, int] = field(default_factory=dict, hash=False)
+    units: tuple[str, ...] = ()
+    cells: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "window", MappingProxyType(dict(self.window)))
+        self._check_types()
+        self._check_sizes()
+        self._check_features()
+
+    # -- checks ------------------------------------------------------------------------------
+
+    def _check_types(self) -> None:
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if f.type == "int" and (isinstance(value, bool) or not isinstance(value, int)):
+                raise ConfigError(f"{f.name} must be a whole number, not {value!r}")
+            if f.type.startswith("tuple") and not (
+                isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+            ):
+                raise ConfigError(f"{f.name} must be a tuple of names, not {value!r}")
+
+    def _check_sizes(self) -> None:
+        limits = {  # inclusive; all powers of two
+            "tiles": (2, 32),
+            "rows": (2, 16),
+            "row_bits": (64, 512),
+            "banks": (1, 8),
+            "m_par": (1, 8),
+            "n_par": (1, 8),
+            "bus_bits": (64, 512),
+            "line_bytes": (16, 128),
+            "l2_ids": (1, 32),
+        }
+        for name, (low, high) in limits.items():
+            value = getattr(self, name)
+            if not _is_pow2(value) or not low <= value <= high:
+                raise ConfigError(
+                    f"{name} = {value} is not built: use a power of two from {low} to {high}"
+                )
+        for name, low, high in (
+            ("slots", 1, 8),
+            ("addr_bits", 16, 64),
+            ("tag_bits", 1, 64),
+            ("exact_limit", 1, 4198),
+            ("cells", 1, 1),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(f"{name} = {value} is not built: use {low} to {high}")
+        relations = (
+            (self.m_par <= self.rows, "m_par must be at most rows"),
+            (self.n_par <= self.m_par, "n_par must be at most m_par"),
+            (self.banks <= self.tiles, "banks must be at most tiles"),
+            (self.bus_bits <= self.row_bits, "bus_bits must be at most row_bits"),
+            (self.bus_bits <= 8 * self.line_bytes, "bus_bits must fit in line_bytes"),
+            (
+                self.beats_per_line <= 4 or self.line_bytes == 128,
+                "line_bytes holds at most 4 beats of bus_bits (8 with 128-byte lines)",
+            ),
+            (
+                0 <= self.csr_base <= 0xFFB,
+                f"csr_base = {self.csr_base:#x} leaves no room for five CSRs below 0x1000",
+            ),
+        )
+        for holds, message in relations:
+            if not holds:
+                raise ConfigError(message)
+
+    def _check_features(self) -> None:
+        if not self.frontends:
+            raise ConfigError("frontends is empty: name at least one, such as ame")
+        for name in self.frontends:
+            if name == "xuantie":
+                raise ConfigError("front end 'xuantie' is not built yet: use ame")
+            if name != "ame":
+                raise ConfigError(f"unknown front end {name!r}: use ame")
+        if self.accumulators == "split":
+            raise ConfigError("accumulators = split is not built yet: use unified")
+        if self.accumulators != "unified":
+            raise ConfigError(f"accumulators = {self.accumulators!r} is unknown: use unified")
+        if not self.formats:
+            raise ConfigError("formats is empty: name at least one, such as int8")
+        if len(set(self.formats)) != len(self.formats):
+            raise ConfigError("formats names a format twice")
+        for name in self.formats:
+            if name not in fmt_table.FORMATS:
+                raise ConfigError(
+                    f"unknown number format {name!r}: choose one of {', '.join(fmt_table.FORMATS)}"
+                )
+            if name not in BUILT_FORMATS:
+                raise ConfigError(
+                    f"number format {name!r} is not built yet: use {', '.join(BUILT_FORMATS)}"
+                )
+        for name in self.units:
+            raise ConfigError(f"unit {name!r} is not built yet: leave units empty")
+        for name, bits in self.window.items():
+            fmt = fmt_table.FORMATS.get(name)
+            if fmt is None or not fmt.is_float:
+                raise ConfigError(f"window names {name!r}, which is not a float format")
+            if bits < 2 * (fmt.man + 1):
+                raise ConfigError(
+                    f"window[{name}] = {bits} is below twice the mantissa bits, {2 * (fmt.man + 1)}"
+                )
+
+    # -- derived sizes -----------------------------------------------------------------------
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a tile row."""
+        return self.row_bits // 8
+
+    @property
+    def row_bytes_log2(self) -> int:
+        return _log2(self.row_bytes)
+
+    @property
+    def tiles_log2(self) -> int:
+        return _log2(self.tiles)
+
+    @property
+    def rows_log2(self) -> int:
+        return _log2(self.rows)
+
+    @property
+    def banks_log2(self) -> int:
+        return _log2(self.banks)
+
+    @property
+    def m_par_log2(self) -> int:
+        return _log2(self.m_par)
+
+    @property
+    def tiles_per_bank(self) -> int:
+        return self.tiles // self.banks
+
+    @property
+    def blocks(self) -> int:
+        """Stored words (row blocks of m_par rows) of a tile."""
+        return self.rows // self.m_par
+
+    @property
+    def blocks_log2(self) -> int:
+        return _log2(self.blocks)
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of a stored word, m_par rows."""
+        return self.m_par * self.row_bits
+
+    @property
+    def bus_bytes(self) -> int:
+        """Bytes of one L2 beat."""
+        return self.bus_bits // 8
+
+    @property
+    def bus_bytes_log2(self) -> int:
+        return _log2(self.bus_bytes)
+
+    @property
+    def line_bytes_log2(self) -> int:
+        return _log2(self.line_bytes)
+
+    @property
+    def beats_per_line(self) -> int:
+        """Longest burst, in beats."""
+        return self.line_bytes // self.bus_bytes
+
+    @property
+    def len_bits(self) -> int:
+        """Bits of rlen and wlen (beats - 1)."""
+        return max(1, _log2(self.beats_per_line))
+
+    @property
+    def id_bits(self) -> int:
+        return max(1, _log2(self.l2_ids))
+
+    @property
+    def format_rows(self) -> tuple[Format, ...]:
+        """Operand formats built, in Ft-code order."""
+        return tuple(f for f in fmt_table.FORMATS.values() if f.name in self.formats)
+
+    @property
+    def output_formats(self) -> tuple[Format, ...]:
+        """Every output format of the operand formats built, each once, in table order."""
+        found: dict[str, Format] = {}
+        for fmt in self.format_rows:
+            for out in fmt_table.outputs(fmt).values():
+                found[out.name] = out
+        return tuple(found.values())
+
+    def lanes(self, container: int) -> int:
+        """Elements of `container` bits in a tile row."""
+        return self.row_bits // container
+
+    def result_tiles(self, out_bits: int) -> int:
+        """Tiles that one rows x rows result of `out_bits` elements fills (isa.md: w/8)."""
+        return max(1, self.rows * out_bits // self.row_bits)
+
+    def uop_columns(self, out_bits: int) -> int:
+        """Columns of C that one uop computes: n_par, or what fits in a row of wide outputs."""
+        return min(self.n_par, self.row_bits // out_bits)
+
+    def replace(self, **changes: object) -> Config:
+        """A copy with some fields changed, checked again."""
+        return dataclasses.replace(self, **changes)
+
+
+PRESETS: dict[str, Config] = {
+    cfg.name: cfg
+    for cfg in (
+        Config(name="ame32"),
+        Config(name="tiny", m_par=2, n_par=1, slots=4),
+    )
+}
+"""Named configurations that tests run and users may rely on."""
+
+
+def preset(name: str) -> Config:
+    """The preset called `name`. Raises `ConfigError` that lists the names."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise ConfigError(f"unknown preset {name!r}: choose one of {', '.join(PRESETS)}") from None

@@ -1,0 +1,219 @@
+"""Every interface between the core's parts, in one place.
+
+Streams follow Amaranth's stream rules: once valid, valid and payload hold until ready, and valid
+never waits for ready. Sources: architecture.md section 1, isa.md section 3, seed 001 section 4.4.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Shape, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from .config import Config
+
+__all__ = [
+    "ERROR_BADGEOM",
+    "ERROR_BUS",
+    "ERROR_ILLEGAL",
+    "ERROR_NONE",
+    "ReadPort",
+    "bits_for",
+    "host_members",
+    "host_request",
+    "host_response",
+    "l2_read_members",
+    "l2_write_members",
+    "ldst_uop",
+    "mac_flags",
+    "mac_op",
+    "row_write",
+    "tile_row",
+    "tile_word",
+]
+
+ERROR_NONE, ERROR_ILLEGAL, ERROR_BADGEOM, ERROR_BUS = range(4)
+"""Codes of the response stream's `error` field."""
+
+
+def bits_for(count: int) -> Shape:
+    """Shape of an index into `count` things, at least one bit."""
+    return unsigned(max(1, (count - 1).bit_length()))
+
+
+# -- host ------------------------------------------------------------------------------------
+
+
+def host_request(cfg: Config) -> data.StructLayout:
+    """One instruction word with the scalar registers it names."""
+    return data.StructLayout({"inst": 32, "rs1": 64, "rs2": 64, "tag": cfg.tag_bits})
+
+
+def host_response(cfg: Config) -> data.StructLayout:
+    """The one answer to a request: rd write-back and an error code (`ERROR_*`)."""
+    return data.StructLayout({"tag": cfg.tag_bits, "wb": 1, "rd": 5, "data": 64, "error": 2})
+
+
+def host_members(cfg: Config) -> dict[str, wiring.Member]:
+    """Flat host ports of a top level: `host_req_*` in, `host_resp_*` out."""
+    members: dict[str, wiring.Member] = {"host_req_valid": In(1), "host_req_ready": Out(1)}
+    for name, field in host_request(cfg):
+        members[f"host_req_{name}"] = In(field.shape)
+    members |= {"host_resp_valid": Out(1), "host_resp_ready": In(1)}
+    for name, field in host_response(cfg):
+        members[f"host_resp_{name}"] = Out(field.shape)
+    return members
+
+
+# -- L2, with the signal names of seed 001 section 4.4 -----------------------------------------
+
+
+def l2_read_members(cfg: Config) -> dict[str, wiring.Member]:
+    """Read request and response channels. `pad_dsa_resp_rerr` is optional: tie it to 0."""
+    return {
+        "pad_dsa_req_rready": In(1),
+        "dsa_pad_req_rvalid": Out(1),
+        "dsa_pad_req_raddr": Out(cfg.addr_bits),
+        "dsa_pad_req_rlen": Out(cfg.len_bits),
+        "dsa_pad_req_rid": Out(cfg.id_bits),
+        "dsa_pad_resp_rready": Out(1),
+        "pad_dsa_resp_rvalid": In(1),
+        "pad_dsa_resp_rid": In(cfg.id_bits),
+        "pad_dsa_resp_rdata": In(cfg.bus_bits),
+        "pad_dsa_resp_rlast": In(1),
+        "pad_dsa_resp_rerr": In(1),
+    }
+
+
+def l2_write_members(cfg: Config) -> dict[str, wiring.Member]:
+    """Write request, data and response channels. `pad_dsa_resp_werr` is optional: tie it to 0."""
+    return {
+        "pad_dsa_req_wready": In(1),
+        "dsa_pad_req_wvalid": Out(1),
+        "dsa_pad_req_waddr": Out(cfg.addr_bits),
+        "dsa_pad_req_wlen": Out(cfg.len_bits),
+        "dsa_pad_req_wid": Out(cfg.id_bits),
+        "dsa_pad_req_fullline": Out(1),
+        "dsa_pad_resp_wready": Out(1),
+        "pad_dsa_resp_wvalid": In(1),
+        "pad_dsa_resp_wid": In(cfg.id_bits),
+        "pad_dsa_resp_werr": In(1),
+        "pad_dsa_req_wdready": In(1),
+        "dsa_pad_req_wdvalid": Out(1),
+        "dsa_pad_req_wdata": Out(cfg.bus_bits),
+        "dsa_pad_req_wstrb": Out(cfg.bus_bytes),
+        "dsa_pad_req_wlast": Out(1),
+    }
+
+
+# -- tile file -------------------------------------------------------------------------------
+
+
+def tile_word(cfg: Config) -> data.StructLayout:
+    """Address of a stored word: a tile and one of its blocks of m_par rows."""
+    return data.StructLayout({"tile": cfg.tiles_log2, "block": max(1, cfg.blocks_log2)})
+
+
+def tile_row(cfg: Config) -> data.StructLayout:
+    """Address of one row of a tile."""
+    return data.StructLayout({"tile": cfg.tiles_log2, "row": cfg.rows_log2})
+
+
+class ReadPort(wiring.Signature):
+    """A read of the tile file, seen from the requester.
+
+    Members
+    -------
+    valid, addr : the request; it holds until `ready`.
+    ready : the request won its bank this cycle.
+    data : what was read, exactly one cycle after `valid & ready`.
+    """
+
+    def __init__(self, addr: data.StructLayout, data_bits: int):
+        super().__init__(
+            {"valid": Out(1), "addr": Out(addr), "ready": In(1), "data": In(data_bits)}
+        )
+
+
+def row_write(cfg: Config) -> data.StructLayout:
+    """A load's write into one block of a tile.
+
+    `data` is one row; it goes to every row of the block that `rows` names, in the bytes that
+    `mask` names.
+    """
+    return data.StructLayout(
+        {
+            "tile": cfg.tiles_log2,
+            "block": max(1, cfg.blocks_log2),
+            "rows": cfg.m_par,
+            "mask": cfg.row_bytes,
+            "data": cfg.row_bits,
+        }
+    )
+
+
+# -- load and store uops ---------------------------------------------------------------------
+
+
+def ldst_uop(cfg: Config) -> data.StructLayout:
+    """Part of one tile row, inside one cache line.
+
+    Row bytes `first`..`last` (inclusive) lie at memory bytes `addr`..`addr + last - first`.
+
+    `tail` (loads): the part holds the row's last active byte, so the bytes after `last` become
+    zero. `more`: the slot's next uop continues the burst: its row starts exactly row_bytes after
+    this one's row in memory, its first byte lies in this part's last beat or the one after, in
+    the same line. `zero` (loads): no memory access; the rows of block row / m_par that `rows`
+    names become zero.
+    """
+    return data.StructLayout(
+        {
+            "tile": cfg.tiles_log2,
+            "row": cfg.rows_log2,
+            "addr": cfg.addr_bits,
+            "first": cfg.row_bytes_log2,
+            "last": cfg.row_bytes_log2,
+            "tail": 1,
+            "more": 1,
+            "zero": 1,
+            "rows": cfg.m_par,
+        }
+    )
+
+
+# -- MAC array -------------------------------------------------------------------------------
+
+
+def mac_op(cfg: Config) -> data.StructLayout:
+    """What one mma uop computes; it travels with the operands through the array.
+
+    `ft`, `out`: indices into `Config.format_rows` and `Config.output_formats`. `k`: elements of a
+    row that take part, 1 or more. `negate` (alpha): every product changes its sign. `overwrite`
+    (beta): C takes no part. `sat`: clamp instead of wrapping or overflowing, already resolved for
+    this output (numerics.md section 4). `rnd`: rounding mode. `a_unsigned`, `b_unsigned`: integer
+    operands without sign. `rows`, `cols`: the elements of the m_par x n_par block that are written
+    and so set flags. `c_byte`: byte of the C row where the block's columns start.
+    """
+    return data.StructLayout(
+        {
+            "ft": bits_for(len(cfg.format_rows)),
+            "out": bits_for(len(cfg.output_formats)),
+            "k": bits_for(cfg.lanes(4) + 1),
+            "negate": 1,
+            "overwrite": 1,
+            "sat": 1,
+            "rnd": 2,
+            "a_unsigned": 1,
+            "b_unsigned": 1,
+            "rows": cfg.m_par,
+            "cols": cfg.n_par,
+            "c_byte": cfg.row_bytes_log2,
+        }
+    )
+
+
+def mac_flags() -> data.StructLayout:
+    """Sticky flags of one uop, in mxstatus order from bit 2 (isa.md section 2)."""
+    return data.StructLayout(
+        {"inexact": 1, "sat_hit": 1, "invalid": 1, "overflow": 1, "underflow": 1}
+    )
