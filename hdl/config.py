@@ -133,6 +133,7 @@ class Config:
             (self.banks <= self.tiles, "banks must be at most tiles"),
             (self.bus_bits <= self.row_bits, "bus_bits must be at most row_bits"),
             (self.bus_bits <= 8 * self.line_bytes, "bus_bits must fit in line_bytes"),
+            (self.row_bits <= 8 * self.line_bytes, "row_bits must fit in line_bytes"),
             (
                 self.beats_per_line <= 4 or self.line_bytes == 128,
                 "line_bytes holds at most 4 beats of bus_bits (8 with 128-byte lines)",

@@ -27,6 +27,7 @@ __all__ = [
     "ldst_uop",
     "mac_flags",
     "mac_op",
+    "result_write",
     "row_write",
     "tile_row",
     "tile_word",
@@ -133,6 +134,18 @@ class ReadPort(wiring.Signature):
         super().__init__(
             {"valid": Out(1), "addr": Out(addr), "ready": In(1), "data": In(data_bits)}
         )
+
+
+def result_write(cfg: Config) -> wiring.Signature:
+    """A write of any bytes of a stored word, seen from the writer; always taken."""
+    return wiring.Signature(
+        {
+            "valid": Out(1),
+            "addr": Out(tile_word(cfg)),
+            "data": Out(cfg.word_bits),
+            "mask": Out(cfg.word_bits // 8),
+        }
+    )
 
 
 def row_write(cfg: Config) -> data.StructLayout:
