@@ -23,6 +23,13 @@ from .ame import (
     SystemOp,
     VectorOp,
 )
+from .asm import (
+    AsmError,
+    assemble,
+    assemble_program,
+    disassemble,
+    format_word,
+)
 from .built import (
     GUARD4X4,
     INSTRUCTIONS,
@@ -55,6 +62,15 @@ from .csr import (
     Rounding,
     Tiling,
     csr_numbers,
+)
+from .decode import (
+    Decoded,
+    decode,
+)
+from .encode import (
+    encode,
+    instruction,
+    mmacc_imm,
 )
 from .fields import (
     Field,
@@ -100,8 +116,10 @@ __all__ = [
     "XMCSR",
     "XMCSR_FIELDS",
     "XMCSR_RESET",
+    "AsmError",
     "Csr",
     "CsrFunct3",
+    "Decoded",
     "Field",
     "Funct3",
     "Instruction",
@@ -114,8 +132,16 @@ __all__ = [
     "SystemOp",
     "Tiling",
     "VectorOp",
+    "assemble",
+    "assemble_program",
     "built_csrs",
     "built_instructions",
     "csr_numbers",
+    "decode",
+    "disassemble",
+    "encode",
+    "format_word",
+    "instruction",
+    "mmacc_imm",
     "mode_built",
 ]
