@@ -247,6 +247,6 @@ equiv_status -assert
 def test_shared_text_is_the_same_design(kind: type, parts: list, tmp_path: Path) -> None:
     """The whole text and the shared one, proved equal by yosys."""
     name = kind.__name__.lower()
-    for kind, share in (("whole", False), ("shared", True)):
-        (tmp_path / f"{kind}.il").write_text(rtlil_text(kind(parts), name, share=share))
+    for version, share in (("whole", False), ("shared", True)):
+        (tmp_path / f"{version}.il").write_text(rtlil_text(kind(parts), name, share=share))
     run_yosys(EQUIVALENCE.format(whole="whole.il", shared="shared.il", name=name), tmp_path)
