@@ -7,7 +7,7 @@ never waits for ready. Sources: architecture.md section 1, isa.md section 3, see
 from __future__ import annotations
 
 from amaranth.hdl import Shape, unsigned
-from amaranth.lib import data, wiring
+from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from .config import Config
@@ -17,16 +17,23 @@ __all__ = [
     "ERROR_BUS",
     "ERROR_ILLEGAL",
     "ERROR_NONE",
+    "InstrKind",
     "ReadPort",
     "bits_for",
     "host_members",
     "host_request",
     "host_response",
+    "instr",
     "l2_read_members",
     "l2_write_members",
+    "ldst_fields",
     "ldst_uop",
     "mac_flags",
     "mac_op",
+    "mma_fields",
+    "mma_uop",
+    "move_fields",
+    "move_uop",
     "result_write",
     "row_write",
     "tile_row",
@@ -230,3 +237,132 @@ def mac_flags() -> data.StructLayout:
     return data.StructLayout(
         {"inexact": 1, "sat_hit": 1, "invalid": 1, "overflow": 1, "underflow": 1}
     )
+
+
+# -- instructions and uops -------------------------------------------------------------------
+
+
+class InstrKind(enum.Enum, shape=2):
+    """Which unit walks an instruction."""
+
+    MMA = 0
+    LOAD = 1
+    STORE = 2
+    MOVE = 3
+
+
+def mma_fields(cfg: Config) -> data.StructLayout:
+    """Walk of a mma macro over pairs of tiles (A_i, B_j), i and j counted from 0.
+
+    Only tiles with rows are walked: i up to `i_last`, j up to `j_last`. Every A tile has
+    `m_most` + 1 rows but the last, which has `m_last` + 1; likewise `n_most`, `n_last` for B, so
+    for columns of C. Pair (i, j) writes the C group at c + i * i_stride + j * j_stride (tiles).
+    `shared`: A and B name some tile both, so neither is released before the end. `width_log2`:
+    log2 of the bytes of an output. `op`: what is the same for every uop.
+    """
+    tile, row = cfg.tiles_log2, cfg.rows_log2
+    return data.StructLayout(
+        {
+            "a": tile,
+            "b": tile,
+            "c": tile,
+            "i_last": 2,
+            "j_last": 2,
+            "i_stride": 5,
+            "j_stride": 3,
+            "m_most": row,
+            "m_last": row,
+            "n_most": row,
+            "n_last": row,
+            "shared": 1,
+            "width_log2": 2,
+            "op": mac_op(cfg),
+        }
+    )
+
+
+def ldst_fields(cfg: Config) -> data.StructLayout:
+    """Walk of a load or store over `tiles` + 1 named tiles.
+
+    Tiles lie in groups of 1 << `slices_log2` neighbours (slices of one result); a group starts
+    every `group_stride` tiles from `tile`. Along a row (`down` = 0) every group up to `group_last`
+    holds bytes of each of the `rows_last` + 1 rows: `bytes_most` + 1 of them, or `bytes_last` + 1
+    in the last group. Downwards (`down` = 1) each tile is a group of its own with `bytes_most` + 1
+    bytes a row; tiles up to `tile_last` have rows: `rows_most` + 1, the last `rows_last` + 1.
+    `contiguous`: the next row's first byte follows the walked row's last tile in memory. `fill`
+    (loads): something is left to zero after the active rows.
+    """
+    group_bytes = cfg.rows * 8  # widest output: 8 bytes
+    return data.StructLayout(
+        {
+            "tile": cfg.tiles_log2,
+            "tiles": 3,
+            "down": 1,
+            "slices_log2": 3,
+            "group_stride": 3,
+            "group_last": 3,
+            "tile_last": 3,
+            "rows_most": cfg.rows_log2,
+            "rows_last": cfg.rows_log2,
+            "bytes_most": bits_for(group_bytes),
+            "bytes_last": bits_for(group_bytes),
+            "base": cfg.addr_bits,
+            "stride": cfg.addr_bits,
+            "contiguous": 1,
+            "fill": 1,
+        }
+    )
+
+
+def move_fields(cfg: Config) -> data.StructLayout:
+    """Copy of `tiles` + 1 whole tiles from `src` to `dst`, or zeros (`zero`)."""
+    return data.StructLayout(
+        {
+            "dst": cfg.tiles_log2,
+            "src": cfg.tiles_log2,
+            "tiles": cfg.tiles_log2,
+            "zero": 1,
+        }
+    )
+
+
+def instr(cfg: Config) -> data.StructLayout:
+    """A checked instruction, whichever front end it came from.
+
+    `reads`: tiles that uops read at issue (operands, store and move sources). `writes`: tiles
+    written; for a mma also read, late, unless `mma.op.overwrite`.
+    """
+    return data.StructLayout(
+        {
+            "kind": InstrKind,
+            "reads": cfg.tiles,
+            "writes": cfg.tiles,
+            "mma": mma_fields(cfg),
+            "ldst": ldst_fields(cfg),
+            "move": move_fields(cfg),
+        }
+    )
+
+
+def mma_uop(cfg: Config) -> data.StructLayout:
+    """One block of a mma: rows of A block x rows of B, into one chunk of a C word.
+
+    `new_a`: A's block is not the one held from the previous uop. `new_c`: the chunk is the first
+    of its C word, so the word is not held either. `b_row`: B's first row.
+    """
+    return data.StructLayout(
+        {
+            "a": tile_word(cfg),
+            "new_a": 1,
+            "b_tile": cfg.tiles_log2,
+            "b_row": cfg.rows_log2,
+            "c": tile_word(cfg),
+            "new_c": 1,
+            "op": mac_op(cfg),
+        }
+    )
+
+
+def move_uop(cfg: Config) -> data.StructLayout:
+    """One word copied, or zeroed."""
+    return data.StructLayout({"dst": tile_word(cfg), "src": tile_word(cfg), "zero": 1})

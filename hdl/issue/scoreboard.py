@@ -1,0 +1,160 @@
+"""What is in flight behind the slots, by tile, and by stored word for accumulators."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Config
+from ..interfaces import tile_word
+
+__all__ = ["Scoreboard"]
+
+
+def _one_hot(valid, tile, tiles):
+    return (valid << tile)[:tiles]
+
+
+class Scoreboard(wiring.Component):
+    """Keeps a tile claimed between the issue of its last uop and the end of its effect.
+
+    Parameters
+    ----------
+    mac_depth : cycles from a mma uop's operand read to its tile-file write.
+    loop : W, cycles from a C read until a read sees its result.
+    words : accumulator words compared at once, one a slot.
+
+    Members
+    -------
+    mac_waiting, mac_a, mac_b, mac_c : the mma uop in the issue register, not yet read.
+    mac_go : it reads its operands in this cycle.
+    load_issue, load_tile : a load uop leaves its slot.
+    load_retired, load_retired_tile : its write was done.
+    store_waiting{0,1}, store_tile{0,1} : store uops whose row was not read yet.
+    move_reading, move_read_tile : a move uop not yet read.
+    move_writing{0..2}, move_write_tile{0..2} : move uops not yet written.
+    word, word_busy : a C word per slot; reading it now would miss a result in flight.
+    writing : tiles that something in flight will write, mma results apart.
+    accumulating : tiles that mma results in flight will write.
+    reading : tiles that something issued has still to read.
+    idle : nothing is in flight.
+
+    Source: architecture.md section 1, scoreboard; seed 001 section 4.2.2.
+    """
+
+    MOVE_STAGES = 3
+
+    def __init__(self, cfg: Config, *, mac_depth: int, loop: int, words: int):
+        self.cfg = cfg
+        self.mac_depth = mac_depth
+        self.loop = loop
+        self.words = words
+        tile = cfg.tiles_log2
+        members = {
+            "mac_waiting": In(1),
+            "mac_a": In(tile),
+            "mac_b": In(tile),
+            "mac_c": In(tile_word(cfg)),
+            "mac_go": In(1),
+            "load_issue": In(1),
+            "load_tile": In(tile),
+            "load_retired": In(1),
+            "load_retired_tile": In(tile),
+            "move_reading": In(1),
+            "move_read_tile": In(tile),
+            "word": In(data.ArrayLayout(tile_word(cfg), words)),
+            "word_busy": Out(words),
+            "writing": Out(cfg.tiles),
+            "accumulating": Out(cfg.tiles),
+            "reading": Out(cfg.tiles),
+            "idle": Out(1),
+        }
+        for stage in range(2):
+            members[f"store_waiting{stage}"] = In(1)
+            members[f"store_tile{stage}"] = In(tile)
+        for stage in range(self.MOVE_STAGES):
+            members[f"move_writing{stage}"] = In(1)
+            members[f"move_write_tile{stage}"] = In(tile)
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        tiles = cfg.tiles
+
+        # A mma result lands a fixed time after its operand read, so a countdown per tile is exact.
+        # The issue register costs the next reader one cycle, hence the last one is not counted.
+        pending = Signal(tiles)
+        for index in range(tiles):
+            timer = Signal(range(self.mac_depth), name=f"timer{index}")
+            hit = self.mac_go & (self.mac_c.tile == index)
+            with m.If(hit):
+                m.d.sync += timer.eq(self.mac_depth - 1)
+            with m.Elif(timer != 0):
+                m.d.sync += timer.eq(timer - 1)
+            m.d.comb += pending[index].eq(timer != 0)
+        m.d.comb += self.accumulating.eq(
+            pending | _one_hot(self.mac_waiting, self.mac_c.tile, tiles)
+        )
+
+        # Loads return in any order: count what is out for each tile (each row in up to two parts).
+        loading = Signal(tiles)
+        for index in range(tiles):
+            count = Signal(range(2 * cfg.rows + 1), name=f"loads{index}")
+            up = self.load_issue & (self.load_tile == index)
+            down = self.load_retired & (self.load_retired_tile == index)
+            with m.If(up & ~down):
+                m.d.sync += count.eq(count + 1)
+            with m.Elif(down & ~up):
+                m.d.sync += count.eq(count - 1)
+            m.d.comb += loading[index].eq(count != 0)
+
+        moving = [
+            _one_hot(
+                getattr(self, f"move_writing{stage}"),
+                getattr(self, f"move_write_tile{stage}"),
+                tiles,
+            )
+            for stage in range(self.MOVE_STAGES)
+        ]
+        reads = [
+            _one_hot(self.mac_waiting, self.mac_a, tiles),
+            _one_hot(self.mac_waiting, self.mac_b, tiles),
+            _one_hot(self.store_waiting0, self.store_tile0, tiles),
+            _one_hot(self.store_waiting1, self.store_tile1, tiles),
+            _one_hot(self.move_reading, self.move_read_tile, tiles),
+        ]
+        writing = loading
+        for mask in moving:
+            writing = writing | mask
+        reading = reads[0]
+        for mask in reads[1:]:
+            reading = reading | mask
+        m.d.comb += [
+            self.writing.eq(writing),
+            self.reading.eq(reading),
+            self.idle.eq(~(self.accumulating | self.writing | self.reading).any()),
+        ]
+
+        # The words whose results a C read started now would miss, youngest first (the shift list
+        # of seed 001 4.2.2). A uop checked in this cycle reads its operands in the next at the
+        # earliest, so results issued loop - 1 cycles ago are already safe.
+        word_shape = tile_word(cfg)
+        stages = []
+        valid_in, word_in = self.mac_go, self.mac_c
+        for age in range(1, self.loop - 1):
+            valid = Signal(name=f"flight{age}_valid")
+            word = Signal(word_shape, name=f"flight{age}_word", reset_less=True)
+            m.d.sync += [valid.eq(valid_in), word.eq(word_in)]
+            stages.append((valid, word))
+            valid_in, word_in = valid, word
+        stages.append((self.mac_waiting, self.mac_c))
+        for index in range(self.words):
+            hits = Signal(len(stages), name=f"hits{index}")
+            for number, (valid, word) in enumerate(stages):
+                m.d.comb += hits[number].eq(
+                    valid & (word.as_value() == self.word[index].as_value())
+                )
+            m.d.comb += self.word_busy[index].eq(hits.any())
+        return m

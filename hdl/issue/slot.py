@@ -1,0 +1,188 @@
+"""One instruction slot: claims on tiles, split counters, the next uop and whether it may go."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Config
+from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
+from .split import LdStSplit, MmaSplit, MoveSplit
+
+__all__ = ["Slot"]
+
+
+class Slot(wiring.Component):
+    """Holds one instruction until its last uop is issued.
+
+    A tile named by the instruction is *free* for others before dispatch, *claimed* while its bit
+    in `reads` or `writes` is set, and *done* as soon as the last uop that needs it was issued;
+    what is still in flight then is the scoreboard's business.
+
+    Members
+    -------
+    start, instr : take an instruction (only while not `valid`).
+    valid : occupied.
+    kind : unit that the next uop wants.
+    ready : the next uop may issue now.
+    step : it issues in this cycle.
+    burst : (load, store) the uop continues into the next one.
+    mma, ldst, move : the next uop, by kind.
+    reads, writes : claims left.
+    block_read, block_write, block_acc : tiles that this slot must not yet read; write; use as
+        accumulators.
+    word_busy : a result for `mma.c` is in flight and would be missed.
+    continuing : this slot issued the last mma uop, so held A and C words are its own.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        super().__init__(
+            {
+                "start": In(1),
+                "instr": In(instr(cfg)),
+                "valid": Out(1),
+                "kind": Out(InstrKind),
+                "ready": Out(1),
+                "step": In(1),
+                "mma": Out(mma_uop(cfg)),
+                "ldst": Out(ldst_uop(cfg)),
+                "move": Out(move_uop(cfg)),
+                "reads": Out(cfg.tiles),
+                "writes": Out(cfg.tiles),
+                "block_read": In(cfg.tiles),
+                "block_write": In(cfg.tiles),
+                "block_acc": In(cfg.tiles),
+                "word_busy": In(1),
+                "continuing": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        m.submodules.mma_split = mma = MmaSplit(cfg)
+        m.submodules.ldst_split = ldst = LdStSplit(cfg)
+        m.submodules.move_split = move = MoveSplit(cfg)
+
+        valid = Signal()
+        kind = Signal(InstrKind, reset_less=True)
+        reads = Signal(cfg.tiles, reset_less=True)
+        writes = Signal(cfg.tiles, reset_less=True)
+        along = Signal(reset_less=True)
+        granted = Signal()  # the claim on the current tile (along a row: on all) was won
+
+        splits = {InstrKind.MMA: mma, InstrKind.MOVE: move}
+        is_load = kind == InstrKind.LOAD
+        is_store = kind == InstrKind.STORE
+        is_ldst = is_load | is_store
+        m.d.comb += [
+            mma.start.eq(self.start & (self.instr.kind == InstrKind.MMA)),
+            move.start.eq(self.start & (self.instr.kind == InstrKind.MOVE)),
+            ldst.start.eq(
+                self.start
+                & ((self.instr.kind == InstrKind.LOAD) | (self.instr.kind == InstrKind.STORE))
+            ),
+            mma.fields.eq(self.instr.mma),
+            ldst.fields.eq(self.instr.ldst),
+            move.fields.eq(self.instr.move),
+            ldst.step.eq(self.step & is_ldst),
+        ]
+        for which, split in splits.items():
+            m.d.comb += split.step.eq(self.step & (kind == which))
+
+        m.d.comb += [
+            self.valid.eq(valid),
+            self.kind.eq(kind),
+            self.reads.eq(Mux(valid, reads, 0)),
+            self.writes.eq(Mux(valid, writes, 0)),
+            self.mma.eq(mma.uop),
+            self.ldst.eq(ldst.uop),
+            self.move.eq(move.uop),
+            self.mma.new_a.eq(mma.uop.new_a | ~self.continuing),
+            self.mma.new_c.eq((mma.uop.new_c | ~self.continuing) & ~mma.uop.op.overwrite),
+        ]
+
+        free = Signal()
+        done = Signal()
+        may = Signal()
+        with m.Switch(kind):
+            with m.Case(InstrKind.MMA):
+                m.d.comb += [
+                    may.eq(
+                        ~self.block_read.bit_select(mma.uop.a.tile, 1)
+                        & ~self.block_read.bit_select(mma.uop.b_tile, 1)
+                        & ~self.block_acc.bit_select(mma.uop.c.tile, 1)
+                        & ~(self.mma.new_c & self.word_busy)
+                    ),
+                    done.eq(mma.done),
+                ]
+            with m.Case(InstrKind.LOAD):
+                m.d.comb += [
+                    may.eq(
+                        ldst.valid
+                        & (
+                            granted
+                            | Mux(
+                                along,
+                                ~(writes & self.block_write).any(),
+                                ~self.block_write.bit_select(ldst.uop.tile, 1),
+                            )
+                        )
+                    ),
+                    free.eq(ldst.free),
+                    done.eq(ldst.done),
+                ]
+            with m.Case(InstrKind.STORE):
+                m.d.comb += [
+                    may.eq(
+                        granted
+                        | Mux(
+                            along,
+                            ~(reads & self.block_read).any(),
+                            ~self.block_read.bit_select(ldst.uop.tile, 1),
+                        )
+                    ),
+                    free.eq(ldst.free),
+                    done.eq(ldst.done),
+                ]
+            with m.Case(InstrKind.MOVE):
+                m.d.comb += [
+                    may.eq(
+                        granted
+                        | (
+                            (move.uop.zero | ~self.block_read.bit_select(move.uop.src.tile, 1))
+                            & ~self.block_write.bit_select(move.uop.dst.tile, 1)
+                        )
+                    ),
+                    free.eq(move.free),
+                    done.eq(move.done),
+                ]
+        m.d.comb += self.ready.eq(valid & may)
+
+        def drop(claims, when, tile):
+            with m.If(when):
+                m.d.sync += claims.bit_select(tile, 1).eq(0)
+
+        with m.If(self.step):
+            m.d.sync += granted.eq(~free)
+        drop(reads, mma.step & mma.free_a, mma.uop.a.tile)
+        drop(reads, mma.step & mma.free_b, mma.uop.b_tile)
+        drop(writes, mma.step & mma.free_c, mma.uop.c.tile)
+        drop(reads, ldst.step & ldst.free & is_store, ldst.uop.tile)
+        drop(writes, ldst.step & ldst.free & is_load, ldst.uop.tile)
+        drop(reads, move.step & move.free, move.uop.src.tile)
+        drop(writes, move.step & move.free, move.uop.dst.tile)
+        with m.If(valid & done):
+            m.d.sync += valid.eq(0)
+        with m.If(self.start):
+            m.d.sync += [
+                valid.eq(1),
+                granted.eq(0),
+                kind.eq(self.instr.kind),
+                reads.eq(self.instr.reads),
+                writes.eq(self.instr.writes),
+                along.eq(~self.instr.ldst.down),
+            ]
+        return m

@@ -1,0 +1,217 @@
+"""The slots: dispatch, age order, dependency checks and one uop per unit per cycle."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Config
+from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
+from .scoreboard import Scoreboard
+from .slot import Slot
+
+__all__ = ["Slots"]
+
+
+def _or_all(masks):
+    total = masks[0]
+    for mask in masks[1:]:
+        total = total | mask
+    return total
+
+
+class Slots(wiring.Component):
+    """Instructions in flight and the micro-ops they offer.
+
+    Each unit takes the oldest ready uop, at most one a cycle, the units in parallel. The uop
+    passes an issue register, so every output stream is registered. A burst of a load or store is
+    never broken by another slot.
+
+    Parameters
+    ----------
+    mac_depth, loop : see `Scoreboard`.
+
+    Members
+    -------
+    instrs : checked instructions, in program order; taken while a slot is free.
+    mma, load, store, move : uops to the units. A transfer on `mma` is the operand read.
+    skip : hold back one mma uop, so that a starving request finds a gap.
+    load_retired, load_retired_tile : a load uop's write is done.
+    store_reading, store_reading_tile : the store pipe has a row still to read.
+    move_writing{0,1}, move_write_tile{0,1} : the move unit's pipeline.
+    idle : no instruction waits and nothing is in flight on the tile file.
+
+    Latency: an instruction's first uop leaves its issue register two cycles after dispatch.
+    Source: seed 001 section 4.2; architecture.md section 1.
+    """
+
+    def __init__(self, cfg: Config, *, mac_depth: int, loop: int):
+        self.cfg = cfg
+        self.mac_depth = mac_depth
+        self.loop = loop
+        tile = cfg.tiles_log2
+        members = {
+            "instrs": In(stream.Signature(instr(cfg))),
+            "mma": Out(stream.Signature(mma_uop(cfg))),
+            "load": Out(stream.Signature(ldst_uop(cfg))),
+            "store": Out(stream.Signature(ldst_uop(cfg))),
+            "move": Out(stream.Signature(move_uop(cfg))),
+            "skip": In(1),
+            "load_retired": In(1),
+            "load_retired_tile": In(tile),
+            "store_reading": In(1),
+            "store_reading_tile": In(tile),
+            "idle": Out(1),
+        }
+        for stage in range(Scoreboard.MOVE_STAGES - 1):
+            members[f"move_writing{stage}"] = In(1)
+            members[f"move_write_tile{stage}"] = In(tile)
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        count = cfg.slots
+        slots = [Slot(cfg) for _ in range(count)]
+        for index, slot in enumerate(slots):
+            m.submodules[f"slot{index}"] = slot
+        m.submodules.scoreboard = board = Scoreboard(
+            cfg, mac_depth=self.mac_depth, loop=self.loop, words=count
+        )
+        valid = Cat(slot.valid for slot in slots)
+
+        # -- dispatch into the lowest free slot; age vectors ---------------------------------
+        free = Signal(count)
+        chosen = Signal(count)
+        m.d.comb += [
+            free.eq(~valid),
+            chosen.eq(free & ~(free - 1)),
+            self.instrs.ready.eq(free.any()),
+        ]
+        older = []  # older[s][q]: slot q holds an older instruction than slot s
+        for index, slot in enumerate(slots):
+            start = self.instrs.valid & chosen[index]
+            age = Signal(count, name=f"older{index}")
+            older.append(age)
+            with m.If(start):
+                m.d.sync += age.eq(valid)
+            with m.Elif(self.instrs.valid & free.any()):
+                m.d.sync += age.eq(age & ~chosen)
+            m.d.comb += [slot.start.eq(start), slot.instr.eq(self.instrs.payload)]
+
+        # -- claims of older slots and what is in flight -------------------------------------
+        in_flight = board.writing | board.accumulating
+        for index, slot in enumerate(slots):
+            others = [q for q in range(count) if q != index]
+            writes = Signal(cfg.tiles, name=f"older_writes{index}")
+            reads = Signal(cfg.tiles, name=f"older_reads{index}")
+            if others:
+                m.d.comb += [
+                    writes.eq(_or_all([Mux(older[index][q], slots[q].writes, 0) for q in others])),
+                    reads.eq(_or_all([Mux(older[index][q], slots[q].reads, 0) for q in others])),
+                ]
+            m.d.comb += [
+                slot.block_read.eq(in_flight | writes),
+                slot.block_write.eq(in_flight | board.reading | writes | reads),
+                # Results of older mma are the word list's business, not a reason to wait.
+                slot.block_acc.eq(board.writing | board.reading | writes | reads),
+                board.word[index].eq(slot.mma.c),
+                slot.word_busy.eq(board.word_busy[index]),
+            ]
+
+        # -- one issue register a unit, filled by the oldest ready slot ----------------------
+        def pick(name, kind, port, layout, payload_of, *, hold=0, burst=False):
+            requests = Signal(count, name=f"{name}_requests")
+            grants = Signal(count, name=f"{name}_grants")
+            for index, slot in enumerate(slots):
+                m.d.comb += requests[index].eq((slot.kind == kind) & slot.ready)
+            oldest = Cat(
+                requests[index] & ~(requests & older[index]).any() for index in range(count)
+            )
+            locked = Signal(count, name=f"{name}_locked")
+            full = Signal(name=f"{name}_full")
+            uop = Signal(layout, name=f"{name}_uop", reset_less=True)
+            space = Signal(name=f"{name}_space")
+            m.d.comb += [
+                space.eq((~full | port.ready) & ~hold),
+                grants.eq(
+                    Mux(space, Mux(locked.any(), locked & requests, oldest), 0)
+                    if burst
+                    else Mux(space, oldest, 0)
+                ),
+                port.valid.eq(full),
+                port.payload.eq(uop),
+            ]
+            chosen_uop = _or_all(
+                [
+                    Mux(grants[index], payload_of(slot).as_value(), 0)
+                    for index, slot in enumerate(slots)
+                ]
+            )
+            with m.If(port.ready):
+                m.d.sync += full.eq(0)
+            with m.If(grants.any()):
+                m.d.sync += [full.eq(1), uop.eq(chosen_uop)]
+                if burst:
+                    more = layout(chosen_uop).more
+                    m.d.sync += locked.eq(Mux(more, grants, 0))
+            return grants, full, uop, layout(chosen_uop)
+
+        mma_grants, mma_full, mma_next, _ = pick(
+            "mma", InstrKind.MMA, self.mma, mma_uop(cfg), lambda s: s.mma, hold=self.skip
+        )
+        load_grants, _, _, load_next = pick(
+            "load", InstrKind.LOAD, self.load, ldst_uop(cfg), lambda s: s.ldst, burst=True
+        )
+        store_grants, store_full, store_uop, _ = pick(
+            "store", InstrKind.STORE, self.store, ldst_uop(cfg), lambda s: s.ldst, burst=True
+        )
+        move_grants, move_full, move_next, _ = pick(
+            "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move
+        )
+        last_mma = Signal(count)
+        with m.If(mma_grants.any()):
+            m.d.sync += last_mma.eq(mma_grants)
+        for index, slot in enumerate(slots):
+            m.d.comb += [
+                slot.step.eq(
+                    mma_grants[index]
+                    | load_grants[index]
+                    | store_grants[index]
+                    | move_grants[index]
+                ),
+                slot.continuing.eq(last_mma[index]),
+            ]
+
+        # -- tell the scoreboard what left -----------------------------------------------------
+        m.d.comb += [
+            board.mac_waiting.eq(mma_full),
+            board.mac_a.eq(mma_next.a.tile),
+            board.mac_b.eq(mma_next.b_tile),
+            board.mac_c.eq(mma_next.c),
+            board.mac_go.eq(mma_full & self.mma.ready),
+            board.load_issue.eq(load_grants.any()),
+            board.load_tile.eq(load_next.tile),
+            board.load_retired.eq(self.load_retired),
+            board.load_retired_tile.eq(self.load_retired_tile),
+            board.store_waiting0.eq(store_full),
+            board.store_tile0.eq(store_uop.tile),
+            board.store_waiting1.eq(self.store_reading),
+            board.store_tile1.eq(self.store_reading_tile),
+            board.move_reading.eq(move_full & ~move_next.zero),
+            board.move_read_tile.eq(move_next.src.tile),
+            board.move_writing0.eq(move_full),
+            board.move_write_tile0.eq(move_next.dst.tile),
+            self.idle.eq(~valid.any() & board.idle),
+        ]
+        for stage in range(Scoreboard.MOVE_STAGES - 1):
+            m.d.comb += [
+                getattr(board, f"move_writing{stage + 1}").eq(
+                    getattr(self, f"move_writing{stage}")
+                ),
+                getattr(board, f"move_write_tile{stage + 1}").eq(
+                    getattr(self, f"move_write_tile{stage}")
+                ),
+            ]
+        return m

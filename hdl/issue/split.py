@@ -1,0 +1,467 @@
+"""Split counters: how an instruction becomes micro-ops, one walk per unit (seed 001 4.2.1)."""
+
+from __future__ import annotations
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Config
+from ..interfaces import (
+    ldst_fields,
+    ldst_uop,
+    mma_fields,
+    mma_uop,
+    move_fields,
+    move_uop,
+)
+
+__all__ = ["LdStSplit", "MmaSplit", "MoveSplit"]
+
+
+class MmaSplit(wiring.Component):
+    """Walk of a mma: columns of C fastest, then row blocks, then pairs (A_i, B_j), j before i.
+
+    Members
+    -------
+    start, fields : take a new instruction; its first uop is offered in the next cycle.
+    step : the offered uop was taken.
+    uop : the next uop, valid until the walk is over.
+    free_a, free_b, free_c : after this uop its A, B or C tile is not needed any more.
+    done : the last uop is taken in this cycle.
+
+    Throughput: one uop a cycle.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        super().__init__(
+            {
+                "start": In(1),
+                "fields": In(mma_fields(cfg)),
+                "step": In(1),
+                "uop": Out(mma_uop(cfg)),
+                "free_a": Out(1),
+                "free_b": Out(1),
+                "free_c": Out(1),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        uop = self.uop
+        fields = Signal(mma_fields(cfg), reset_less=True)
+
+        i = Signal(2)
+        j = Signal(2)
+        block = Signal(max(1, cfg.blocks_log2))
+        column = Signal(cfg.rows_log2)
+        c_row = Signal(cfg.tiles_log2, reset_less=True)  # first group of this i
+        c_group = Signal(cfg.tiles_log2, reset_less=True)
+
+        m_last = Signal(cfg.rows_log2)  # last row of this A tile
+        n_last = Signal(cfg.rows_log2)
+        m.d.comb += [
+            m_last.eq(Mux(i == fields.i_last, fields.m_last, fields.m_most)),
+            n_last.eq(Mux(j == fields.j_last, fields.n_last, fields.n_most)),
+        ]
+        block_last = Signal()
+        m.d.comb += block_last.eq(block == m_last[cfg.m_par_log2 :])
+
+        # A chunk is as many columns as the array computes and one row of C holds.
+        step_columns = Signal(range(cfg.n_par + 1))
+        with m.Switch(fields.width_log2):
+            for width_log2 in range(4):
+                with m.Case(width_log2):
+                    m.d.comb += step_columns.eq(cfg.uop_columns(8 << width_log2))
+        next_column = Signal(cfg.rows_log2 + 1)
+        column_last = Signal()
+        m.d.comb += [
+            next_column.eq(column + step_columns),
+            column_last.eq(next_column > n_last),
+        ]
+
+        row_in_block = m_last[: cfg.m_par_log2]
+        rows = Signal(cfg.m_par)
+        m.d.comb += rows.eq(
+            Cat(~block_last | (C(row, cfg.m_par) <= row_in_block) for row in range(cfg.m_par))
+        )
+        cols = Signal(cfg.n_par)
+        m.d.comb += cols.eq(
+            Cat((n < step_columns) & (column + n <= n_last) for n in range(cfg.n_par))
+        )
+
+        c_byte = Signal(cfg.rows_log2 + 3)
+        m.d.comb += c_byte.eq(column << fields.width_log2)
+        m.d.comb += [
+            uop.a.tile.eq(fields.a + i),
+            uop.a.block.eq(block),
+            uop.new_a.eq(column == 0),
+            uop.b_tile.eq(fields.b + j),
+            uop.b_row.eq(column),
+            uop.c.tile.eq(c_group + c_byte[cfg.row_bytes_log2 :]),
+            uop.c.block.eq(block),
+            uop.new_c.eq(c_byte[: cfg.row_bytes_log2] == 0),
+            uop.op.eq(fields.op),
+            uop.op.rows.eq(rows),
+            uop.op.cols.eq(cols),
+            uop.op.c_byte.eq(c_byte[: cfg.row_bytes_log2]),
+        ]
+
+        next_byte = Signal(cfg.rows_log2 + 4)
+        word_last = Signal()  # the last chunk of its C word
+        m.d.comb += [
+            next_byte.eq(next_column << fields.width_log2),
+            word_last.eq(column_last | (next_byte[: cfg.row_bytes_log2] == 0)),
+            self.free_a.eq(column_last & block_last & (j == fields.j_last) & ~fields.shared),
+            self.free_b.eq(column_last & block_last & (i == fields.i_last) & ~fields.shared),
+            self.free_c.eq(word_last & block_last),
+            self.done.eq(
+                self.step & column_last & block_last & (i == fields.i_last) & (j == fields.j_last)
+            ),
+        ]
+
+        with m.If(self.step):
+            m.d.sync += column.eq(next_column)
+            with m.If(column_last):
+                m.d.sync += [column.eq(0), block.eq(block + 1)]
+                with m.If(block_last):
+                    m.d.sync += [
+                        block.eq(0),
+                        j.eq(j + 1),
+                        c_group.eq(c_group + fields.j_stride),
+                    ]
+                    with m.If(j == fields.j_last):
+                        m.d.sync += [
+                            j.eq(0),
+                            i.eq(i + 1),
+                            c_row.eq(c_row + fields.i_stride),
+                            c_group.eq(c_row + fields.i_stride),
+                        ]
+        with m.If(self.start):
+            m.d.sync += [
+                fields.eq(self.fields),
+                i.eq(0),
+                j.eq(0),
+                block.eq(0),
+                column.eq(0),
+                c_row.eq(self.fields.c),
+                c_group.eq(self.fields.c),
+            ]
+        return m
+
+
+class LdStSplit(wiring.Component):
+    """Walk of a load or store: bytes of a row (cut at line borders), slices, groups, rows.
+
+    Downwards, tile after tile; loads then zero what the active rows left (`fill`).
+
+    Members
+    -------
+    start, fields, step, done : as for `MmaSplit`.
+    valid : `uop` is offered; low for a cycle where a tile needs no zeroing.
+    uop : the next part of a row, or block to zero.
+    free : after this uop its tile is not needed any more (downwards only; along a row every tile
+        is needed until the end).
+
+    Throughput: one uop a cycle, one idle cycle for a named tile that needs no zeroing beside
+    others that do.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        super().__init__(
+            {
+                "start": In(1),
+                "fields": In(ldst_fields(cfg)),
+                "step": In(1),
+                "valid": Out(1),
+                "uop": Out(ldst_uop(cfg)),
+                "free": Out(1),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        uop = self.uop
+        fields = Signal(ldst_fields(cfg), reset_less=True)
+        row_bytes = cfg.row_bytes
+        rb_log2 = cfg.row_bytes_log2
+        line_log2 = cfg.line_bytes_log2
+        bus_log2 = cfg.bus_bytes_log2
+
+        addr = Signal(cfg.addr_bits, reset_less=True)  # of the next part's first byte
+        row_base = Signal(cfg.addr_bits, reset_less=True)
+        tile_base = Signal(cfg.addr_bits, reset_less=True)
+        first = Signal(rb_log2)  # counterK of seed 001
+        row = Signal(cfg.rows_log2)
+        group = Signal(3)
+        slice_ = Signal(3)
+        group_tile = Signal(cfg.tiles_log2, reset_less=True)
+        filling = Signal()
+        fill_more = Signal()  # a later block of the tile being zeroed
+        block = Signal(max(1, cfg.blocks_log2))
+
+        # -- where we are ------------------------------------------------------------------
+        down = fields.down
+        tile = Signal(cfg.tiles_log2)
+        tile_number = Signal(3)  # among the named tiles
+        group_bytes = Signal.like(fields.bytes_most)
+        slices_last = Signal(3)  # of the group, as named
+        slice_last = Signal(3)  # with active bytes
+        group_active = Signal()
+        rows_last = Signal(cfg.rows_log2)
+        m.d.comb += [
+            tile.eq(group_tile + slice_),
+            tile_number.eq((group << fields.slices_log2) + slice_),
+            group_bytes.eq(
+                Mux(~down & (group == fields.group_last), fields.bytes_last, fields.bytes_most)
+            ),
+            slices_last.eq((1 << fields.slices_log2) - 1),
+            slice_last.eq(group_bytes[rb_log2:]),
+            group_active.eq(Mux(down, group <= fields.tile_last, group <= fields.group_last)),
+            rows_last.eq(
+                Mux(down & (group != fields.tile_last), fields.rows_most, fields.rows_last)
+            ),
+        ]
+        active = Signal()  # this tile has active bytes
+        last_slice = Signal()
+        last_tile_of_row = Signal()
+        last_row = Signal()
+        m.d.comb += [
+            active.eq(group_active & (slice_ <= slice_last)),
+            last_slice.eq(slice_ == slice_last),
+            last_tile_of_row.eq(down | (last_slice & (group == fields.group_last))),
+            last_row.eq(row == rows_last),
+        ]
+
+        # -- the part of this row up to its end or the line's -----------------------------
+        row_end = Signal(rb_log2)  # last active byte of the row
+        offset = addr[:line_log2]
+        room = Signal(line_log2 + 1)  # bytes to the line's end
+        cut = Signal()
+        last = Signal(rb_log2)
+        m.d.comb += [
+            row_end.eq(Mux(last_slice, group_bytes[:rb_log2], row_bytes - 1)),
+            room.eq(cfg.line_bytes - offset),
+            cut.eq(room < (row_end - first) + 1),
+            last.eq(Mux(cut, first + room - 1, row_end)),
+        ]
+
+        # -- does the next row continue the burst? ----------------------------------------
+        next_start = Signal(line_log2 + 2)  # offset in this line where the next row would start
+        last_beat = Signal(line_log2 + 1 - bus_log2)
+        group_full = Signal()
+        follows = Signal()
+        m.d.comb += [
+            next_start.eq(offset + row_bytes - first),
+            last_beat.eq((offset + (last - first)) >> bus_log2),
+            group_full.eq((slice_last == slices_last) & group_bytes[:rb_log2].all()),
+            follows.eq(
+                Mux(
+                    last_tile_of_row,
+                    fields.contiguous & ~last_row,
+                    ~last_slice | group_full,
+                )
+            ),
+        ]
+        m.d.comb += uop.more.eq(
+            ~filling
+            & ~cut
+            & follows
+            & (next_start < cfg.line_bytes)
+            & ((next_start >> bus_log2) <= last_beat + 1)
+        )
+
+        # -- zeroing ------------------------------------------------------------------------
+        fill_row = Signal(cfg.rows_log2 + 1)  # first row to zero in this tile
+        fill_needed = Signal()
+        fill_block = Signal.like(block)
+        m.d.comb += [
+            fill_row.eq(Mux(active, rows_last + 1, 0)),
+            fill_needed.eq(fill_row != cfg.rows),
+            fill_block.eq(Mux(fill_more, block, fill_row[cfg.m_par_log2 : cfg.rows_log2])),
+        ]
+        fill_first = fill_row[: cfg.m_par_log2]
+        fill_last_block = fill_block == cfg.blocks - 1 if cfg.blocks > 1 else C(1)
+
+        m.d.comb += [
+            self.valid.eq(~filling | fill_needed),
+            uop.tile.eq(tile),
+            uop.addr.eq(addr),
+            uop.first.eq(first),
+            uop.last.eq(last),
+            uop.tail.eq(~cut),
+            uop.zero.eq(filling),
+            uop.row.eq(Mux(filling, fill_block << cfg.m_par_log2, row)),
+            uop.rows.eq(Cat(fill_more | (C(r, cfg.m_par) >= fill_first) for r in range(cfg.m_par))),
+        ]
+
+        # -- next state --------------------------------------------------------------------
+        last_named = tile_number == fields.tiles
+        tile_rows_done = Signal()  # downwards: this was the tile's last row
+        fill_here = Signal()
+        m.d.comb += [
+            tile_rows_done.eq(~filling & ~cut & last_tile_of_row & last_row),
+            fill_here.eq(fields.fill & (fill_needed | ~down)),
+        ]
+        finish = Signal()  # no more work for this tile, downwards
+        m.d.comb += finish.eq(
+            Mux(filling, ~fill_needed | fill_last_block, tile_rows_done & ~fill_here)
+        )
+        m.d.comb += self.free.eq(down & finish)
+        advance = Signal()
+        over = Signal()
+        m.d.comb += [
+            advance.eq(self.step | (filling & ~fill_needed)),
+            over.eq(
+                Mux(
+                    down | filling,
+                    finish & last_named,
+                    tile_rows_done & ~fields.fill,
+                )
+            ),
+            self.done.eq(over & advance),
+        ]
+
+        # One adder moves along the row, one to the next row or tile.
+        to_next = Signal(range(8 * row_bytes + 1))
+        next_addr = Signal(cfg.addr_bits)
+        next_base = Signal(cfg.addr_bits)
+        next_tile_down = Signal()
+        m.d.comb += [
+            to_next.eq(
+                Mux(
+                    cut,
+                    room,
+                    Mux(last_slice, ((slices_last - slice_) << rb_log2) + row_bytes, row_bytes)
+                    - first,
+                )
+            ),
+            next_addr.eq(addr + to_next),
+            next_tile_down.eq(down & last_row),
+            next_base.eq(
+                Mux(next_tile_down, tile_base, row_base)
+                + Mux(next_tile_down, fields.stride << cfg.rows_log2, fields.stride)
+            ),
+        ]
+        next_group_tile = Signal(cfg.tiles_log2)
+        m.d.comb += next_group_tile.eq(group_tile + fields.group_stride)
+
+        with m.If(advance):
+            with m.If(filling):
+                m.d.sync += [block.eq(fill_block + 1), fill_more.eq(1)]
+                with m.If(finish):
+                    m.d.sync += fill_more.eq(0)
+                    with m.If(down):
+                        m.d.sync += [
+                            filling.eq(group >= fields.tile_last),
+                            group.eq(group + 1),
+                            group_tile.eq(next_group_tile),
+                        ]
+                    with m.Elif(slice_ == slices_last):
+                        m.d.sync += [
+                            slice_.eq(0),
+                            group.eq(group + 1),
+                            group_tile.eq(next_group_tile),
+                        ]
+                    with m.Else():
+                        m.d.sync += slice_.eq(slice_ + 1)
+            with m.Else():
+                m.d.sync += [addr.eq(next_addr), first.eq(last + 1)]
+                with m.If(~cut):
+                    m.d.sync += first.eq(0)
+                    with m.If(~last_tile_of_row):
+                        m.d.sync += slice_.eq(slice_ + 1)
+                        with m.If(last_slice):
+                            m.d.sync += [
+                                slice_.eq(0),
+                                group.eq(group + 1),
+                                group_tile.eq(next_group_tile),
+                            ]
+                    with m.Else():
+                        m.d.sync += [
+                            addr.eq(next_base),
+                            row_base.eq(next_base),
+                            row.eq(row + 1),
+                        ]
+                        with m.If(~down):
+                            m.d.sync += [slice_.eq(0), group.eq(0), group_tile.eq(fields.tile)]
+                        with m.If(last_row):
+                            m.d.sync += [row.eq(0), tile_base.eq(next_base)]
+                            with m.If(fill_here):
+                                m.d.sync += filling.eq(1)
+                            with m.Elif(down):
+                                m.d.sync += [
+                                    group.eq(group + 1),
+                                    group_tile.eq(next_group_tile),
+                                    # Tiles past tile_last have no rows, only zeros to take.
+                                    filling.eq(group == fields.tile_last),
+                                ]
+        with m.If(self.start):
+            m.d.sync += [
+                fields.eq(self.fields),
+                addr.eq(self.fields.base),
+                row_base.eq(self.fields.base),
+                tile_base.eq(self.fields.base),
+                group_tile.eq(self.fields.tile),
+                first.eq(0),
+                row.eq(0),
+                group.eq(0),
+                slice_.eq(0),
+                filling.eq(0),
+                fill_more.eq(0),
+            ]
+        return m
+
+
+class MoveSplit(wiring.Component):
+    """Walk of whole tiles, word by word.
+
+    Members
+    -------
+    start, fields, step, uop, done : as for `MmaSplit`.
+    free : after this uop its tiles are not needed any more.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        super().__init__(
+            {
+                "start": In(1),
+                "fields": In(move_fields(cfg)),
+                "step": In(1),
+                "uop": Out(move_uop(cfg)),
+                "free": Out(1),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        uop = self.uop
+        fields = Signal(move_fields(cfg), reset_less=True)
+        tile = Signal(cfg.tiles_log2)
+        block = Signal(max(1, cfg.blocks_log2))
+        block_last = block == cfg.blocks - 1
+        m.d.comb += [
+            uop.dst.tile.eq(fields.dst + tile),
+            uop.src.tile.eq(fields.src + tile),
+            uop.dst.block.eq(block),
+            uop.src.block.eq(block),
+            uop.zero.eq(fields.zero),
+            self.free.eq(block_last),
+            self.done.eq(self.step & block_last & (tile == fields.tiles)),
+        ]
+        with m.If(self.step):
+            m.d.sync += block.eq(block + 1)
+            with m.If(block_last):
+                m.d.sync += [block.eq(0), tile.eq(tile + 1)]
+        with m.If(self.start):
+            m.d.sync += [fields.eq(self.fields), tile.eq(0), block.eq(0)]
+        return m
