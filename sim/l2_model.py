@@ -11,7 +11,7 @@ Sources: seed 001 section 4.4, isa.md section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -451,13 +451,13 @@ class L2Model:
         self.cycle += 1
 
 
-async def serve(
-    ctx: Any, dut: Component, model: L2Model, *, until: Callable[[], bool] | None = None
-) -> None:
+def serve(
+    dut: Component, model: L2Model, *, until: Callable[[], bool] | None = None
+) -> Callable[[Any], Coroutine[Any, Any, None]]:
     """A testbench that lets `model` answer the L2 ports of `dut`, for ever or `until` is true.
 
-    Use it as `sim.add_testbench(lambda ctx: serve(ctx, dut, model), background=True)`, before the
-    testbenches that end the simulation. The ports are attributes of `dut` with the names of
+    Use it as `sim.add_testbench(serve(dut, model), background=True)`, before the testbenches that
+    end the simulation. The ports are attributes of `dut` with the names of
     `hdl.interfaces.l2_read_members` and `l2_write_members`.
     """
     ins = {name: getattr(dut, name) for name in model.outputs()}
@@ -466,14 +466,18 @@ async def serve(
     ]
     names = [name for prefix in prefixes for name in _OUTPUTS[prefix]]
     ports = [getattr(dut, name) for name in names]
-    driven: dict[str, int] = {}
-    while until is None or not until():
-        for name, value in model.outputs().items():
-            if driven.get(name) != value:
-                ctx.set(ins[name], value)
-                driven[name] = value
-        _, _, *values = await ctx.tick().sample(*ports)
-        model.step(dict(zip(names, values, strict=True)))
+
+    async def bench(ctx: Any) -> None:
+        driven: dict[str, int] = {}
+        while until is None or not until():
+            for name, value in model.outputs().items():
+                if driven.get(name) != value:
+                    ctx.set(ins[name], value)
+                    driven[name] = value
+            _, _, *values = await ctx.tick().sample(*ports)
+            model.step(dict(zip(names, values, strict=True)))
+
+    return bench
 
 
 _OUTPUTS = {

@@ -116,6 +116,11 @@ class Memory:
         self._bases.insert(at, base)
         return region
 
+    def clear(self) -> None:
+        """Remove every region."""
+        self.regions.clear()
+        self._bases.clear()
+
     def _mark(self, addr: int, size: int, bits: int, on: bool) -> None:
         for region, start, stop, _ in self._pieces(addr, size):
             if on:
@@ -134,7 +139,7 @@ class Memory:
     def forbid_all(self) -> None:
         """Take back every permission of every region."""
         for region in self.regions:
-            region.perms &= 0xFF ^ (READ | WRITE)
+            region.perms[:] &= 0xFF ^ (READ | WRITE)
 
     def fail_read(self, addr: int, size: int, on: bool = True) -> None:
         """Answer reads of beats that hold these bytes with a bus error and inverted data."""
