@@ -1,0 +1,133 @@
+"""The MAC array: m_par x n_par sub-arrays behind one fixed-latency port."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal, Value, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Config
+from ..interfaces import mac_flags, mac_op
+from .accumulate import IntegerAccumulator
+from .chunk import ChunkRead, chunk_row
+from .control import ControlDecoder
+from .dot import DotProduct
+from .operand import OperandDecoder
+from .pipeline import DelayLine, register
+from .plan import MacPlan
+
+__all__ = ["MacArray"]
+
+
+class MacArray(wiring.Component):
+    """Computes a block of D = round(C + A x B^T) for every uop, with a fixed latency.
+
+    Parameters
+    ----------
+    cfg : the core's configuration.
+
+    Members
+    -------
+    start : a uop enters; nothing holds it up.
+    op : what it computes.
+    a, b : m_par rows of A and n_par rows of B.
+    c : the rows of the stored C word, `c_delay` cycles after `start`.
+    valid : `start`, `latency` cycles later.
+    d : the block's chunk of each row of C, repeated over the whole row; elements outside op.rows
+        and op.cols are undefined.
+    flags : flags of the elements in op.rows and op.cols.
+
+    Latency: `latency` cycles from `start`, `latency - c_delay` from C, the same for every format.
+    Throughput: one uop a cycle. Source: architecture.md section 1, numerics.md.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        self.plan = plan = MacPlan(cfg)
+        self.c_delay = plan.c_delay
+        self.latency = plan.accumulate_age + IntegerAccumulator.latency_of(plan) + 1
+        row = unsigned(cfg.row_bits)
+        super().__init__(
+            {
+                "start": In(1),
+                "op": In(mac_op(cfg)),
+                "a": In(data.ArrayLayout(row, cfg.m_par)),
+                "b": In(data.ArrayLayout(row, cfg.n_par)),
+                "c": In(data.ArrayLayout(row, cfg.m_par)),
+                "valid": Out(1),
+                "d": Out(data.ArrayLayout(row, cfg.m_par)),
+                "flags": Out(mac_flags()),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg, plan = self.cfg, self.plan
+        m.submodules.control = control = ControlDecoder(plan)
+        m.d.comb += control.op.eq(self.op)
+        accumulate = DelayLine(m, "accumulate", control.accumulate)
+        c_byte = DelayLine(m, "c_byte", self.op.c_byte)
+        overwrite = DelayLine(m, "overwrite", self.op.overwrite)
+        rows = DelayLine(m, "rows", self.op.rows)
+        cols = DelayLine(m, "cols", self.op.cols)
+        valid = DelayLine(m, "valid", self.start, reset=True)
+        m.d.comb += self.valid.eq(valid[self.latency])
+
+        def accumulate_at(age: int) -> data.View:
+            return data.View(accumulate_layout, accumulate[age])
+
+        accumulate_layout = control.accumulate.shape()
+        decoded = {}
+        for side, count in (("a", cfg.m_par), ("b", cfg.n_par)):
+            for i in range(count):
+                m.submodules[f"decode_{side}{i}"] = decoder = OperandDecoder(plan)
+                m.d.comb += [
+                    decoder.row.eq(getattr(self, side)[i]),
+                    decoder.control.eq(getattr(control, f"operand_{side}")),
+                ]
+                decoded[side, i] = decoder.operands
+
+        chunk_age = self.c_delay + 1
+        results: list[list[DotProduct]] = []
+        for i in range(cfg.m_par):
+            m.submodules[f"chunk{i}"] = chunk = ChunkRead(plan)
+            m.d.comb += [
+                chunk.row.eq(register(m, f"c_row{i}", self.c[i])),
+                chunk.byte.eq(c_byte[chunk_age]),
+                chunk.out.eq(accumulate_at(chunk_age).out),
+                chunk.skip.eq(overwrite[chunk_age]),
+            ]
+            results.append([])
+            for j in range(cfg.n_par):
+                m.submodules[f"dot{i}_{j}"] = dot = DotProduct(plan)
+                m.d.comb += [
+                    dot.a.eq(decoded["a", i]),
+                    dot.b.eq(decoded["b", j]),
+                    dot.c.eq(chunk.elements[j]),
+                    dot.control_add.eq(accumulate_at(plan.accumulate_age)),
+                    dot.control_round.eq(accumulate_at(plan.accumulate_age + 1)),
+                    dot.control_out.eq(accumulate_at(self.latency - 1)),
+                ]
+                results[i].append(dot)
+        self._result(m, results, accumulate_at(self.latency - 1).out)
+        self._flags(m, results, rows[self.latency - 1], cols[self.latency - 1])
+        return m
+
+    def _result(self, m: Module, results: list[list[DotProduct]], out: Value) -> None:
+        for i, row in enumerate(results):
+            d = Signal(self.cfg.row_bits, name=f"d{i}", reset_less=True)
+            m.d.sync += d.eq(chunk_row(self.plan, out, [dot.d for dot in row]))
+            m.d.comb += self.d[i].eq(d)
+
+    def _flags(self, m: Module, results: list[list[DotProduct]], rows: Value, cols: Value) -> None:
+        flags = Signal(mac_flags(), name="flags_reg", reset_less=True)
+        total = Signal(mac_flags(), name="flags_now")
+        for name, _ in mac_flags():
+            bit: Value | None = None
+            for i, row in enumerate(results):
+                for j, dot in enumerate(row):
+                    term = dot.flags[name] & rows[i] & cols[j]
+                    bit = term if bit is None else bit | term
+            m.d.comb += total[name].eq(bit)
+        m.d.sync += flags.eq(total)
+        m.d.comb += self.flags.eq(flags)

@@ -1,0 +1,177 @@
+"""Control round the MAC array: operand reads, late C read, write-back."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Config
+from ..interfaces import ReadPort, mac_flags, mma_uop, result_write, tile_word
+from .array import MacArray
+
+__all__ = ["MacPipe"]
+
+
+class MacPipe(wiring.Component):
+    """Takes mma uops, one a cycle; a uop's result is written a fixed time later.
+
+    A's block is read once and held while columns are walked; a C word is read with its first
+    chunk and held for the others. Only the operand read can be held up; behind it nothing stalls.
+
+    Members
+    -------
+    uops : mma uops; a transfer is the cycle of B's read (A's may lie earlier).
+    a, b, c : tile-file reads. C's is always granted.
+    result : tile-file write of one chunk.
+    flags, flags_valid : sticky flags of the uop written in this cycle.
+    ahead : a result will be written `MOVE_LEAD` cycles from now.
+
+    Attributes
+    ----------
+    depth : cycles from a uop's transfer to its tile-file write.
+    loop : W, cycles from a C read until a read sees its result.
+
+    Source: architecture.md section 1; seed 001 section 4.5.
+    """
+
+    OPERAND_STAGES = 2
+    """Cycles from the operand read to the array's start: read, select."""
+
+    MOVE_LEAD = 2
+    """Cycles from a move's read to its write."""
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        self.array = MacArray(cfg)
+        self.depth = self.OPERAND_STAGES + self.array.latency
+        self.loop = self.array.latency - self.array.c_delay + 2
+        word = ReadPort(tile_word(cfg), cfg.word_bits)
+        super().__init__(
+            {
+                "uops": In(stream.Signature(mma_uop(cfg))),
+                "a": Out(word),
+                "b": Out(word),
+                "c": Out(word),
+                "result": Out(result_write(cfg)),
+                "flags": Out(mac_flags()),
+                "flags_valid": Out(1),
+                "ahead": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        m.submodules.array = array = self.array
+        uop = self.uops.payload
+
+        # -- operand read: A may be granted before B, never the other way round --------------
+        have_a = Signal()
+        go = Signal()
+        m.d.comb += [
+            self.a.valid.eq(self.uops.valid & uop.new_a & ~have_a),
+            self.a.addr.eq(uop.a),
+            self.b.valid.eq(self.uops.valid),
+            self.b.addr.tile.eq(uop.b_tile),
+            self.b.addr.block.eq(uop.b_row[cfg.m_par_log2 :]),
+            go.eq(self.uops.valid & self.b.ready & (~self.a.valid | self.a.ready)),
+            self.uops.ready.eq(self.b.ready & (~self.a.valid | self.a.ready)),
+        ]
+        with m.If(go):
+            m.d.sync += have_a.eq(0)
+        with m.Elif(self.a.valid & self.a.ready):
+            m.d.sync += have_a.eq(1)
+
+        # -- select: words to operand rows ------------------------------------------------------
+        a_fresh = Signal()
+        a_held = Signal(cfg.word_bits, reset_less=True)
+        a_word = Signal(cfg.word_bits)
+        m.d.sync += a_fresh.eq(self.a.valid & self.a.ready)
+        m.d.comb += a_word.eq(Mux(a_fresh, self.a.data, a_held))
+        with m.If(a_fresh):
+            m.d.sync += a_held.eq(self.a.data)
+
+        b_offset = Signal(max(1, cfg.m_par_log2), reset_less=True)
+        m.d.sync += b_offset.eq(uop.b_row[: cfg.m_par_log2])
+        b_rows = [self.b.data.word_select(row, cfg.row_bits) for row in range(cfg.m_par)]
+        a_q = Signal(data.ArrayLayout(cfg.row_bits, cfg.m_par), reset_less=True)
+        b_q = Signal(data.ArrayLayout(cfg.row_bits, cfg.n_par), reset_less=True)
+        m.d.sync += a_q.eq(a_word)
+        # Wide outputs take fewer columns a uop, so every offset their step allows is wired.
+        steps = sorted({cfg.uop_columns(8 << log2) for log2 in range(4)})
+        for column in range(cfg.n_par):
+            row = b_rows[column]
+            for offset in range(steps[0], cfg.m_par, steps[0]):
+                row = Mux(b_offset == offset, b_rows[(offset + column) % cfg.m_par], row)
+            m.d.sync += b_q[column].eq(row)
+
+        # -- what travels beside the array ------------------------------------------------------
+        layout = data.StructLayout({"c": tile_word(cfg), "new_c": 1, "op": uop.shape()["op"].shape})
+        stages = []
+        valid_in = go
+        load_in = Signal(layout)
+        m.d.comb += [
+            load_in.c.eq(uop.c),
+            load_in.new_c.eq(uop.new_c),
+            load_in.op.eq(uop.op),
+        ]
+        for stage in range(1, self.depth + 1):
+            valid = Signal(name=f"stage{stage}_valid")
+            load = Signal(layout, name=f"stage{stage}", reset_less=True)
+            m.d.sync += [valid.eq(valid_in), load.eq(load_in)]
+            stages.append((valid, load))
+            valid_in, load_in = valid, load
+
+        def at(cycle):
+            """What was issued `cycle` cycles ago."""
+            return stages[cycle - 1]
+
+        start, start_load = at(self.OPERAND_STAGES)
+        m.d.comb += [
+            array.start.eq(start),
+            array.op.eq(start_load.op),
+            array.a.eq(a_q),
+            array.b.eq(b_q),
+        ]
+
+        # -- C: read one cycle before the array takes it, held for the other chunks -------------
+        c_cycle = self.OPERAND_STAGES + array.c_delay
+        read_valid, read_load = at(c_cycle - 1)
+        m.d.comb += [
+            self.c.valid.eq(read_valid & read_load.new_c),
+            self.c.addr.eq(read_load.c),
+        ]
+        c_fresh = Signal()
+        c_held = Signal(cfg.word_bits, reset_less=True)
+        m.d.sync += c_fresh.eq(self.c.valid)
+        m.d.comb += array.c.eq(Mux(c_fresh, self.c.data, c_held))
+        with m.If(c_fresh):
+            m.d.sync += c_held.eq(self.c.data)
+
+        # -- write-back --------------------------------------------------------------------------
+        done_valid, done = at(self.depth)
+        widths = [out.container for out in cfg.output_formats]
+        row_mask = Signal(cfg.row_bytes)
+        with m.Switch(done.op.out):
+            for index, width in enumerate(widths):
+                with m.Case(index):
+                    m.d.comb += row_mask.eq(
+                        Cat(
+                            bit.replicate(width // 8)
+                            for bit in done.op.cols[: cfg.uop_columns(width)]
+                        )
+                        << done.op.c_byte
+                    )
+        m.d.comb += [
+            self.result.valid.eq(done_valid),
+            self.result.addr.eq(done.c),
+            self.result.data.eq(array.d),
+            self.result.mask.eq(
+                Cat(row_mask & row.replicate(cfg.row_bytes) for row in done.op.rows)
+            ),
+            self.flags_valid.eq(done_valid),
+            self.flags.eq(array.flags),
+            self.ahead.eq(at(self.depth - self.MOVE_LEAD)[0]),
+        ]
+        return m
