@@ -1,0 +1,146 @@
+"""What a Config builds, in figures: geometry, speed, storage, latency and ports."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from dataclasses import dataclass
+
+from amaranth.hdl import Shape, UnusedElaboratable
+from amaranth.lib import wiring
+
+from . import formats as fmt_table
+from .blocks import Block
+from .config import Config
+from .formats import Format
+from .tilefile.bank import READS
+
+__all__ = ["Pair", "Table", "describe", "format_pairs", "port_rows", "storage_rows"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One titled table of texts."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One operand format with one of its outputs.
+
+    Parameters
+    ----------
+    operand, output : the formats.
+    modes : how software selects it: columns of `formats.ACC_MODES`.
+    lanes : operand elements of a tile row, K of a full mma.
+    macs_per_cycle : multiply-accumulates a cycle, sustained.
+    """
+
+    operand: Format
+    output: Format
+    modes: tuple[str, ...]
+    lanes: int
+    macs_per_cycle: int
+
+
+_MODE_TEXT = {
+    "bovf": "bOVF=1",
+    "full": "bOVF=0",
+    "wide": "ACC=1",
+    "tf32": "ACC=2",
+    "bf16": "ACC=3",
+}
+
+
+def format_pairs(cfg: Config) -> tuple[Pair, ...]:
+    """Every (operand, output) pair that `cfg` builds, each once, in table order."""
+    pairs = []
+    for operand in cfg.format_rows:
+        modes: dict[Format, list[str]] = {}
+        for mode, output in fmt_table.outputs(operand).items():
+            modes.setdefault(output, []).append(mode)
+        lanes = cfg.lanes(operand.container)
+        for output, names in modes.items():
+            macs = cfg.m_par * cfg.uop_columns(output.container) * lanes
+            pairs.append(Pair(operand, output, tuple(names), lanes, macs))
+    return tuple(pairs)
+
+
+def _geometry(cfg: Config) -> Table:
+    rows = (
+        ("front ends", ", ".join(cfg.frontends)),
+        ("tiles", f"{cfg.tiles} of {cfg.rows} rows x {cfg.row_bits} bit, {cfg.accumulators}"),
+        ("banks", f"{cfg.banks} of {cfg.tiles_per_bank} tiles"),
+        ("stored word", f"{cfg.m_par} rows, {cfg.word_bits} bit"),
+        ("MAC array", f"{cfg.m_par} x {cfg.n_par} sub-arrays of {cfg.row_bits} bit"),
+        ("slots", str(cfg.slots)),
+        ("formats", ", ".join(row.name for row in cfg.format_rows)),
+        ("units", ", ".join(cfg.units) or "none"),
+        (
+            "L2 port",
+            f"{cfg.bus_bits} bit data, {cfg.addr_bits} bit addresses, {cfg.line_bytes}-byte "
+            f"lines, {cfg.l2_ids} ids a direction",
+        ),
+        ("CSRs", f"{cfg.csr_base:#x} to {cfg.csr_base + 4:#x}"),
+    )
+    return Table("Geometry", ("what", "value"), rows)
+
+
+def _speed(cfg: Config) -> Table:
+    rows = tuple(
+        (
+            pair.operand.name,
+            pair.output.name,
+            " or ".join(_MODE_TEXT[mode] for mode in pair.modes),
+            str(pair.lanes),
+            str(pair.macs_per_cycle),
+        )
+        for pair in format_pairs(cfg)
+    )
+    return Table(
+        "Peak speed by format pair",
+        ("operands", "result", "selected by", "K of a row", "MAC/cycle"),
+        rows,
+    )
+
+
+def storage_rows(cfg: Config) -> tuple[tuple[str, int], ...]:
+    """What the core's memories hold, in bits."""
+    tiles = cfg.tiles * cfg.rows * cfg.row_bits
+    return (
+        ("tile registers", tiles),
+        (f"memories for them ({READS} copies, one a read port)", READS * tiles),
+    )
+
+
+def _storage(cfg: Config) -> Table:
+    rows = tuple((name, f"{bits:,}", f"{bits // 8:,}") for name, bits in storage_rows(cfg))
+    return Table("Storage", ("what", "bits", "bytes"), rows)
+
+
+def port_rows(item: Block, cfg: Config) -> tuple[tuple[str, str, int], ...]:
+    """Name, direction and width of each port of the emitted module, clock and reset first."""
+    with warnings.catch_warnings():
+        # The component is built for its signature alone, which Amaranth takes for a mistake.
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        component = item.build(cfg)
+        rows = [("clk", "input", 1), ("rst", "input", 1)]
+        for path, member, _ in component.signature.flatten(component):
+            direction = "input" if member.flow == wiring.In else "output"
+            rows.append(("__".join(map(str, path)), direction, Shape.cast(member.shape).width))
+        del component
+        gc.collect()
+    return tuple(rows)
+
+
+def _ports(item: Block, cfg: Config, name: str) -> Table:
+    rows = tuple((port, direction, str(bits)) for port, direction, bits in port_rows(item, cfg))
+    return Table(f"Ports of {name}", ("port", "direction", "bits"), rows)
+
+
+def describe(cfg: Config, item: Block, name: str) -> tuple[Table, ...]:
+    """Everything `--describe` shows of a core, with the ports of the block `item` called `name`."""
+    return (_geometry(cfg), _speed(cfg), _storage(cfg), _ports(item, cfg, name))
