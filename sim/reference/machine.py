@@ -1,0 +1,386 @@
+"""The architectural model: executes instruction words on numpy state (isa.md sections 2 and 3).
+
+Where isa.md leaves a choice, this model takes the most literal reading, and so does the hardware:
+
+====================  ==============================================================================
+point                 reading
+====================  ==============================================================================
+ignored fields        rd, rs1 and rs2 fields that an instruction does not use may hold anything
+wb                    1 only for a CSR instruction without error whose rd is not x0; else rd and
+                      data have no meaning (0 here)
+csrrs, csrrc          write unless the rs1 field (the uimm field) is 0; csrrw always writes, so a
+                      csrrw or csrrwi of mxinfo is illegal
+mxscale               exists only with the unit mx (hdl.isa.built); without it unknown, illegal
+MS                    0 makes every non-CSR word illegal, mfence and mrelease too; an accepted mld,
+                      mmacc, mzero or mmov sets 3, a trapped one does not
+loads a, b, c         check all of mxcfg and the reserved bits of mxtile, K in 1..lanes and M > 0,
+                      whichever letter; the upper limit only of what their macro has: a M, b N,
+                      c M and N; TILING and GUARD4x4 never trap them
+C stride              GUARD4x4 = 1 and w <= 16 change it for loads and stores of c in every release
+tile range, overlap   only tiles really read or written count: rows and slices of C without an
+                      active element do not; a load writes every tile that it names
+modes not built       badgeom, of mmacc only (hdl.isa.built)
+n = 1 and down        the same as n = 1, but c then is its first slice only, as always with down
+mmov, mzero           whole tiles; equal groups are fine; MS becomes 3 all the same
+base above the bus    rs1 >= 2^addr_bits, even if no byte is active; a stride may be anything
+mfence                answers bus once after a bus error, then the pending error is gone
+====================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from hdl import formats, isa
+from hdl.config import VERSION_CODE, Config
+
+from .geometry import (
+    BadGeometryError,
+    Block,
+    Mma,
+    Settings,
+    check_range,
+    named_blocks,
+    plan_mma,
+    require,
+)
+from .numerics import mma
+
+__all__ = ["Machine", "MachineMemory", "Response"]
+
+ERROR_NONE, ERROR_ILLEGAL, ERROR_BADGEOM, ERROR_BUS = range(4)
+VALUE_MASK = (1 << 64) - 1
+STATUS_FLAGS_LO = isa.MXSTATUS["inexact"].lo
+
+
+@dataclass(frozen=True)
+class Response:
+    """The answer to one instruction; `rd` and `data` have a meaning only with `wb`."""
+
+    wb: int = 0
+    rd: int = 0
+    data: int = 0
+    error: int = ERROR_NONE
+
+
+class MachineMemory(Protocol):
+    """What the machine needs of a memory; addresses wrap at the bus's width.
+
+    A memory that can fail also has `read_fails(addr, size)`, asked for whole beats, and
+    `write_fails(addr, size)`; its `write` leaves failing bytes alone.
+    """
+
+    def read(self, addr: int, size: int) -> bytes: ...
+
+    def write(self, addr: int, content: bytes) -> None: ...
+
+
+class _IllegalError(Exception):
+    """The instruction answers illegal."""
+
+
+class _BusError(Exception):
+    """The instruction answers bus."""
+
+
+class Machine:
+    """State of one core of `cfg` and what its instructions do to it.
+
+    Parameters
+    ----------
+    cfg : the core.
+    memory : the L2 memory, a `MachineMemory`.
+
+    Members
+    -------
+    tiles : uint8, (tiles, rows, row_bytes).
+    csrs : value of each CSR of the core that can be written; xmcsr's MS is `ms`.
+    bus_pending : a bus error that the next mfence reports.
+    """
+
+    def __init__(self, cfg: Config, memory: MachineMemory):
+        self.cfg = cfg
+        self.memory = memory
+        self.tiles = np.zeros((cfg.tiles, cfg.rows, cfg.row_bytes), np.uint8)
+        self._built = isa.built_instructions(cfg)
+        self._split = cfg.accumulators == "split"
+        self._numbers = {cfg.csr_base + csr: csr for csr in isa.built_csrs(cfg)}
+        self._info = self._mxinfo()
+        self._can_fail = hasattr(memory, "read_fails")
+        self._settings: dict[tuple[int, int], Settings] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """CSRs to their reset values; tiles, which have none, become zero."""
+        self.tiles[...] = 0
+        self.csrs = dict(isa.CSR_RESET)
+        self.ms = int(isa.XMCSR_RESET)
+        self.bus_pending = False
+
+    @property
+    def status(self) -> int:
+        """mxstatus."""
+        return self.csrs[isa.Csr.MXSTATUS]
+
+    def run(self, requests: Iterable) -> list[Response]:
+        """Execute requests (`inst`, `rs1`, `rs2`) in order."""
+        return [self.execute(r.inst, r.rs1, r.rs2) for r in requests]
+
+    def execute(self, inst: int, rs1: int = 0, rs2: int = 0) -> Response:
+        """Execute one word with the values of its scalar registers."""
+        try:
+            decoded = isa.decode(inst)
+            if decoded is None or decoded.name not in self._built:
+                raise _IllegalError
+            name, operands = decoded.name, decoded.operands
+            if "csr" in operands:
+                return self._csr(name, operands, rs1 & VALUE_MASK)
+            if self.ms == isa.MsState.OFF or (operands.get("cfile") and not self._split):
+                raise _IllegalError
+            if name == "mmacc.t":
+                self._mmacc(operands)
+            elif name.startswith("mld"):
+                self._load(name[3], operands, rs1, rs2)
+            elif name.startswith("mst"):
+                self._store(name[3], operands, rs1, rs2)
+            elif name == "mzero":
+                self._group(operands["td"], operands["n"])[...] = 0
+            elif name == "mmov":
+                self._mmov(operands)
+            elif name == "mrelease":
+                self.ms = int(isa.MsState.INITIAL)
+                return Response()
+            elif name == "mfence":
+                pending, self.bus_pending = self.bus_pending, False
+                return Response(error=ERROR_BUS if pending else ERROR_NONE)
+            if not name.startswith("mst"):
+                self.ms = int(isa.MsState.DIRTY)
+            return Response()
+        except _IllegalError:
+            return Response(error=ERROR_ILLEGAL)
+        except BadGeometryError:
+            self._set_status(isa.MXSTATUS["badgeom"].mask)
+            return Response(error=ERROR_BADGEOM)
+        except _BusError:
+            return Response(error=ERROR_BUS)
+
+    # -- CSRs ---------------------------------------------------------------------------------
+
+    def _mxinfo(self) -> int:
+        cfg = self.cfg
+        built = sum(
+            1 << bit for bit, name in enumerate(formats.PROFILE_ORDER) if name in cfg.formats
+        )
+        values = {
+            "formats": built,
+            "tiles_log2": cfg.tiles_log2,
+            "rows_log2": cfg.rows_log2,
+            "banks_log2": cfg.banks_log2,
+            **{unit: int(unit in cfg.units) for unit in ("vector", "mx", "pool", "symstat")},
+            "split": int(self._split),
+            "version": VERSION_CODE,
+        }
+        return sum(isa.MXINFO[name].put(value) for name, value in values.items())
+
+    def _csr_read(self, number: int) -> int:
+        if number == isa.XMCSR:
+            return self.ms
+        csr = self._numbers.get(number)
+        if csr is None:
+            raise _IllegalError
+        return self._info if csr is isa.Csr.MXINFO else self.csrs[csr]
+
+    def _csr_write(self, number: int, value: int) -> None:
+        if number == isa.XMCSR:
+            self.ms = isa.XMCSR_FIELDS["ms"].get(value)
+            return
+        csr = self._numbers[number]
+        if csr in isa.READ_ONLY:
+            raise _IllegalError
+        bits = {
+            isa.Csr.MXCFG: isa.MXCFG_BITS,
+            isa.Csr.MXTILE: isa.MXTILE_BITS,
+            isa.Csr.MXSTATUS: isa.MXSTATUS_BITS,
+        }.get(csr, 64)
+        self.csrs[csr] = value & ((1 << bits) - 1)
+
+    def _csr(self, name: str, operands: Mapping[str, int], rs1: int) -> Response:
+        number, rd = operands["csr"], operands["rd"]
+        old = self._csr_read(number)
+        immediate = name.endswith("i")
+        source = operands["uimm"] if immediate else operands["rs1"]
+        operand = source if immediate else rs1
+        kind = name[4]
+        if kind == "w":
+            self._csr_write(number, operand)
+        elif source:
+            self._csr_write(number, old | operand if kind == "s" else old & ~operand)
+        return Response(wb=1, rd=rd, data=old) if rd else Response()
+
+    def _set_status(self, bits: int) -> None:
+        self.csrs[isa.Csr.MXSTATUS] |= bits
+
+    def _check_settings(self) -> Settings:
+        key = self.csrs[isa.Csr.MXCFG], self.csrs[isa.Csr.MXTILE]
+        found = self._settings.get(key)
+        if found is None:
+            found = self._settings[key] = Settings.check(self.cfg, *key)
+        return found
+
+    # -- elements -----------------------------------------------------------------------------
+
+    @staticmethod
+    def _elements(rows: np.ndarray, container: int) -> np.ndarray:
+        """Codes in rows of bytes, low nibble first."""
+        if container == 4:
+            return np.stack([rows & 15, rows >> 4], axis=-1).reshape(*rows.shape[:-1], -1)
+        return np.ascontiguousarray(rows).view(f"<u{container // 8}")
+
+    # -- mmacc --------------------------------------------------------------------------------
+
+    def _operand(
+        self, tiles: list[tuple[int, int]], settings: Settings, transposed: bool
+    ) -> np.ndarray:
+        """The active rows of all tiles of A or of B, one under the other."""
+        container = settings.fmt.container
+        parts = []
+        for tile, rows in tiles:
+            if rows:
+                elements = self._elements(self.tiles[tile], container)
+                elements = elements.T if transposed else elements
+                parts.append(elements[:rows, : settings.k])
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    def _mmacc(self, operands: Mapping[str, int]) -> None:
+        imm = {name: field.get(operands["imm"]) for name, field in isa.IMM.items()}
+        btr = imm["btr"] ^ isa.BTR_NATIVE
+        s = self._check_settings()
+        plan = plan_mma(self.cfg, s, operands["tc"], operands["ta"], operands["tb"], btr)
+        # Bit 1 of bTR transposes A; B is held N x K, so B itself is transposed when bit 0 is clear.
+        a = self._operand(plan.a_tiles, s, bool(btr & 2))
+        b = self._operand(plan.b_tiles, s, not btr & 1)
+        c = np.zeros((len(a), len(b)), f"<u{s.out.container // 8}")
+        places = list(self._c_places(plan, s))
+        if not imm["beta"]:
+            for view, rows, columns in places:
+                c[rows, columns] = view
+        d, flags = mma(
+            s.fmt.name,
+            a,
+            b,
+            c,
+            bovf=s.bovf,
+            acc=s.acc,
+            rnd=s.rnd,
+            sat=s.sat,
+            alpha=imm["alpha"],
+            beta=imm["beta"],
+            config=self.cfg,
+        )
+        for view, rows, columns in places:
+            view[...] = d[rows, columns]
+        self._set_status(int(np.bitwise_or.reduce(flags, axis=None)) << STATUS_FLAGS_LO)
+        if plan.fallback:
+            self._set_status(isa.MXSTATUS["guard_fallback"].mask)
+
+    def _c_places(self, plan: Mma, s: Settings) -> Iterator[tuple[np.ndarray, slice, slice]]:
+        """Views of the active part of each tile of C, with its rows and columns in the macro."""
+        dtype = f"<u{s.out.container // 8}"
+        per_slice = s.slice_columns(self.cfg)
+        top = 0
+        for i, (_, rows) in enumerate(plan.a_tiles):
+            left = 0
+            for j, (_, columns) in enumerate(plan.b_tiles):
+                for first in range(0, columns, per_slice) if rows else ():
+                    width = min(per_slice, columns - first)
+                    tile = self.tiles[plan.groups[i][j] + first // per_slice]
+                    yield (
+                        tile[:rows].view(dtype)[:, :width],
+                        slice(top, top + rows),
+                        slice(left + first, left + first + width),
+                    )
+                left += columns
+            top += rows
+
+    # -- loads and stores ---------------------------------------------------------------------
+
+    def _blocks(self, what: str, operands: Mapping[str, int]) -> list[Block]:
+        settings = None if what == "r" else self._check_settings()
+        return named_blocks(
+            self.cfg, what, operands["tile"], operands["n"], bool(operands["down"]), settings
+        )
+
+    def _check_base(self, base: int) -> None:
+        if base >> self.cfg.addr_bits:
+            raise _BusError
+
+    def _walk(
+        self, blocks: list[Block], base: int, stride: int
+    ) -> Iterator[tuple[Block, int, int]]:
+        """(block, row, address) of every active row, in the order of memory rows."""
+        mask = (1 << self.cfg.addr_bits) - 1
+        active = [block for block in blocks if block.active]
+        for first in sorted({block.mem_row for block in active}):
+            row_blocks = [block for block in active if block.mem_row == first]
+            for row in range(row_blocks[0].rows):
+                start = base + (first + row) * stride
+                for block in row_blocks:
+                    yield block, row, start + block.mem_byte & mask
+
+    def _load(self, what: str, operands: Mapping[str, int], base: int, stride: int) -> None:
+        blocks = self._blocks(what, operands)
+        check_range([block.tile for block in blocks], self.cfg)
+        self._check_base(base)
+        for block in blocks:
+            self.tiles[block.tile] = 0
+        for block, row, address in self._walk(blocks, base, stride):
+            content = np.frombuffer(self.memory.read(address, block.bytes), np.uint8)
+            if self._can_fail:
+                content = self._failed_beats(content, address)
+            self.tiles[block.tile, row, : block.bytes] = content
+        for block in blocks:
+            if block.active and block.bits % 8:
+                self.tiles[block.tile, : block.rows, block.bytes - 1] &= 0x0F
+
+    def _failed_beats(self, content: np.ndarray, address: int) -> np.ndarray:
+        """`content` with zeros where a beat came with an error."""
+        size = self.cfg.bus_bytes
+        content = content.copy()
+        for beat in range(address - address % size, address + len(content), size):
+            if self.memory.read_fails(beat, size):
+                content[max(0, beat - address) : max(0, beat + size - address)] = 0
+                self._bus_error()
+        return content
+
+    def _store(self, what: str, operands: Mapping[str, int], base: int, stride: int) -> None:
+        blocks = self._blocks(what, operands)
+        check_range([block.tile for block in blocks if block.active], self.cfg)
+        self._check_base(base)
+        for block, row, address in self._walk(blocks, base, stride):
+            content = self.tiles[block.tile, row, : block.bytes]
+            if block.bits % 8:
+                content = content.copy()
+                content[-1] &= 0x0F
+            if self._can_fail and self.memory.write_fails(address, block.bytes):
+                self._bus_error()
+            self.memory.write(address, content.tobytes())
+
+    def _bus_error(self) -> None:
+        self.bus_pending = True
+        self._set_status(isa.MXSTATUS["bus_error"].mask)
+
+    # -- moves --------------------------------------------------------------------------------
+
+    def _group(self, first: int, count: int) -> np.ndarray:
+        require(first + count <= self.cfg.tiles)
+        return self.tiles[first : first + count]
+
+    def _mmov(self, operands: Mapping[str, int]) -> None:
+        td, ts, n = operands["td"], operands["ts"], operands["n"]
+        target, source = self._group(td, n), self._group(ts, n)
+        require(td == ts or abs(td - ts) >= n)
+        target[...] = source
