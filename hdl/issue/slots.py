@@ -36,7 +36,7 @@ class Slots(wiring.Component):
     -------
     instrs : checked instructions, in program order; taken while a slot is free.
     mma, load, store, move : uops to the units. A transfer on `mma` is the operand read.
-    skip : hold back one mma uop, so that a starving request finds a gap.
+    skip, skipped : hold back the next mma uop, so that a starving request finds a gap; done.
     load_retired, load_retired_tile : a load uop's write is done.
     store_reading, store_reading_tile : the store pipe has a row still to read.
     move_writing{0,1}, move_write_tile{0,1} : the move unit's pipeline.
@@ -58,6 +58,7 @@ class Slots(wiring.Component):
             "store": Out(stream.Signature(ldst_uop(cfg))),
             "move": Out(stream.Signature(move_uop(cfg))),
             "skip": In(1),
+            "skipped": Out(1),
             "load_retired": In(1),
             "load_retired_tile": In(tile),
             "store_reading": In(1),
@@ -170,6 +171,7 @@ class Slots(wiring.Component):
         move_grants, move_full, move_next, _ = pick(
             "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move
         )
+        m.d.comb += self.skipped.eq(self.skip & (~mma_full | self.mma.ready))
         last_mma = Signal(count)
         with m.If(mma_grants.any()):
             m.d.sync += last_mma.eq(mma_grants)

@@ -1,0 +1,146 @@
+"""The core: decoder, slots, tile file, MAC pipe, load and store pipes, move unit."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+from .config import Config
+from .interfaces import (
+    host_members,
+    host_request,
+    host_response,
+    l2_read_members,
+    l2_write_members,
+)
+from .issue.decode import Decode
+from .issue.fairness import Fairness
+from .issue.slots import Slots
+from .l2.load import LoadPipe
+from .l2.store import StorePipe
+from .mac.pipe import MacPipe
+from .tilefile.file import TileFile
+from .units.move import MoveUnit
+
+__all__ = ["Core"]
+
+
+class Core(wiring.Component):
+    """One matrix coprocessor, the top level that is emitted.
+
+    Members
+    -------
+    host_req_*, host_resp_* : instruction and response streams (isa.md section 3).
+    dsa_pad_*, pad_dsa_* : L2 read and write channels (seed 001 section 4.4).
+    busy : an instruction, a memory access or an answer is still under way.
+
+    Source: architecture.md section 1, the data path.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        super().__init__(
+            {
+                **host_members(cfg),
+                **l2_read_members(cfg),
+                **l2_write_members(cfg),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        m.submodules.mac = mac = MacPipe(cfg)
+        m.submodules.decode = decode = Decode(cfg)
+        m.submodules.slots = slots = Slots(cfg, mac_depth=mac.depth, loop=mac.loop)
+        m.submodules.fairness = fairness = Fairness(cfg, mac_depth=mac.depth)
+        m.submodules.tilefile = tilefile = TileFile(cfg)
+        m.submodules.load = load = LoadPipe(cfg)
+        m.submodules.store = store = StorePipe(cfg)
+        m.submodules.move = move = MoveUnit(cfg)
+
+        # -- host -----------------------------------------------------------------------------
+        m.d.comb += [
+            decode.req.valid.eq(self.host_req_valid),
+            self.host_req_ready.eq(decode.req.ready),
+            self.host_resp_valid.eq(decode.resp.valid),
+            decode.resp.ready.eq(self.host_resp_ready),
+        ]
+        for name, _ in host_request(cfg):
+            m.d.comb += decode.req.payload[name].eq(getattr(self, f"host_req_{name}"))
+        for name, _ in host_response(cfg):
+            m.d.comb += getattr(self, f"host_resp_{name}").eq(decode.resp.payload[name])
+
+        # -- L2: each pipe has its channel to itself -----------------------------------------
+        for pipe, members in ((load, l2_read_members(cfg)), (store, l2_write_members(cfg))):
+            for name, member in members.items():
+                if member.flow is Out:
+                    m.d.comb += getattr(self, name).eq(getattr(pipe, name))
+                else:
+                    m.d.comb += getattr(pipe, name).eq(getattr(self, name))
+
+        # -- uops -----------------------------------------------------------------------------
+        wiring.connect(m, decode.instrs, slots.instrs)
+        wiring.connect(m, slots.mma, mac.uops)
+        wiring.connect(m, slots.load, load.uops)
+        wiring.connect(m, slots.store, store.uops)
+        wiring.connect(m, slots.move, move.uops)
+        m.d.comb += [
+            slots.load_retired.eq(load.retired),
+            slots.load_retired_tile.eq(load.retired_tile),
+            slots.store_reading.eq(store.reading),
+            slots.store_reading_tile.eq(store.reading_tile),
+        ]
+        for stage in range(MoveUnit.LATENCY):
+            m.d.comb += [
+                getattr(slots, f"move_writing{stage}").eq(getattr(move, f"writing{stage}")),
+                getattr(slots, f"move_write_tile{stage}").eq(getattr(move, f"write_tile{stage}")),
+            ]
+
+        # -- tile file; the move unit takes what the MAC leaves of its A read and result port --
+        wiring.connect(m, mac.b, tilefile.b)
+        wiring.connect(m, mac.c, tilefile.c)
+        wiring.connect(m, store.read, tilefile.store)
+        wiring.connect(m, load.write, tilefile.load)
+        m.d.comb += [
+            tilefile.a.valid.eq(mac.a.valid | move.a.valid),
+            tilefile.a.addr.eq(Mux(mac.a.valid, mac.a.addr, move.a.addr)),
+            mac.a.ready.eq(tilefile.a.ready),
+            move.a.ready.eq(tilefile.a.ready),
+            mac.a.data.eq(tilefile.a.data),
+            move.a.data.eq(tilefile.a.data),
+            move.port_busy.eq(mac.a.valid | mac.ahead),
+            tilefile.result.valid.eq(mac.result.valid | move.result.valid),
+        ]
+        for field in ("addr", "data", "mask"):
+            m.d.comb += getattr(tilefile.result, field).eq(
+                Mux(mac.result.valid, getattr(mac.result, field), getattr(move.result, field))
+            )
+
+        # -- the 15-cycle rule ------------------------------------------------------------------
+        m.d.comb += [
+            fairness.waiting.eq(
+                Cat(
+                    load.write.valid & ~load.write.ready,
+                    store.read.valid & ~store.read.ready,
+                    move.uops.valid & ~move.uops.ready,
+                )
+            ),
+            slots.skip.eq(fairness.skip),
+            fairness.skipped.eq(slots.skipped),
+            move.yield_.eq(fairness.load_starved),
+        ]
+
+        # -- state seen by software -------------------------------------------------------------
+        quiet = Signal()
+        m.d.comb += [
+            quiet.eq(slots.idle & load.idle & store.idle),
+            decode.quiet.eq(quiet),
+            decode.flags.eq(mac.flags),
+            decode.flags_valid.eq(mac.flags_valid),
+            decode.bus_error.eq(load.bus_error | store.bus_error),
+            self.busy.eq(~(quiet & decode.idle)),
+        ]
+        return m
