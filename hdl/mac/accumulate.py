@@ -21,10 +21,10 @@ def accumulate_control(plan: MacPlan) -> data.StructLayout:
     """Control of an accumulator, from `op` (see control.py).
 
     `out`: one-hot, in order of `Config.output_formats`. `shift`: one-hot, in order of
-    `MacPlan.shifts`. `sat`, `rnd`: as in `mac_op`.
+    `MacPlan.shifts`. `negate`, `sat`, `rnd`: as in `mac_op`.
     """
     return data.StructLayout(
-        {"out": len(plan.outputs), "shift": len(plan.shifts), "sat": 1, "rnd": 2}
+        {"out": len(plan.outputs), "shift": len(plan.shifts), "negate": 1, "sat": 1, "rnd": 2}
     )
 
 
@@ -51,7 +51,7 @@ class IntegerAccumulator(wiring.Component):
     def __init__(self, plan: MacPlan):
         self.plan = plan
         self.rounds = plan.shifts != (0,)
-        self.latency = self.latency_of(plan)
+        self.latency = plan.accumulate_latency
         control = accumulate_control(plan)
         super().__init__(
             {
@@ -65,17 +65,16 @@ class IntegerAccumulator(wiring.Component):
             }
         )
 
-    @staticmethod
-    def latency_of(plan: MacPlan) -> int:
-        """Cycles from the sum to the (unregistered) result."""
-        return 1 if plan.shifts == (0,) else 2
-
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
         aligned = self._by_shift(self.control_add.shift, [self.c << n for n in plan.shifts])
         frame = Signal(signed(plan.frame_bits), name="frame", reset_less=True)
-        m.d.sync += frame.eq(self.total + aligned)
+        flip = self.control_add.negate
+        total = self.total ^ flip.replicate(len(self.total)).as_signed()
+        # The lowest bit carries in the one that completes a negation, in a single carry chain.
+        carried = Cat(flip, aligned).as_signed() + Cat(flip, total).as_signed()
+        m.d.sync += frame.eq(carried[1:].as_signed())
         value, inexact = frame, Const(0, 1)
         if self.rounds:
             value, inexact = self._round(m, frame)

@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import mac_flags, mac_op
-from .accumulate import IntegerAccumulator
 from .chunk import ChunkRead, chunk_row
 from .control import ControlDecoder
 from .dot import DotProduct
@@ -45,7 +44,7 @@ class MacArray(wiring.Component):
         self.cfg = cfg
         self.plan = plan = MacPlan(cfg)
         self.c_delay = plan.c_delay
-        self.latency = plan.accumulate_age + IntegerAccumulator.latency_of(plan) + 1
+        self.latency = plan.latency
         row = unsigned(cfg.row_bits)
         super().__init__(
             {

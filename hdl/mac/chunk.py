@@ -101,17 +101,13 @@ class ChunkRead(wiring.Component):
             field = chunk[n * out.container : (n + 1) * out.container]
             if not out.is_float:
                 field = field[: out.bits].as_signed()
-            wide = Signal.like(value, name=f"{out.name}_{n}")
-            value = (
-                field if len(plan.outputs) == 1 else Mux(self.out[i], _extend(field, wide), value)
-            )
+            wide = _extend(field, plan.out_bits)
+            value = wide if len(plan.outputs) == 1 else Mux(self.out[i], wide, value)
         return value
 
 
-def _extend(field: Value, like: Signal) -> Value:
-    missing = len(like) - len(field)
-    if missing <= 0:
-        return field
+def _extend(field: Value, bits: int) -> Value:
+    missing = bits - len(field)
     return Cat(field, (field[-1] if field.shape().signed else Const(0, 1)).replicate(missing))
 
 

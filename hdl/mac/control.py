@@ -50,7 +50,6 @@ class ControlDecoder(wiring.Component):
             m.d.comb += [side.format.eq(formats), side.unsigned.eq(unsigned)]
             for i, slot in enumerate(plan.slots):
                 m.d.comb += side.active[i].eq(self._active(slot, formats))
-        m.d.comb += self.operand_a.negate.eq(op.negate)
         self._accumulate(m, formats, outs)
         return m
 
@@ -71,6 +70,7 @@ class ControlDecoder(wiring.Component):
         plan, control = self.plan, self.accumulate
         m.d.comb += [
             control.out.eq(outs),
+            control.negate.eq(self.op.negate),
             control.sat.eq(self.op.sat),
             control.rnd.eq(self.op.rnd),
         ]

@@ -15,10 +15,10 @@ def operand_control(plan: MacPlan) -> data.StructLayout:
     """Control of a decoder, from `op` (see control.py).
 
     `format`: one-hot, in order of `Config.format_rows`. `active`: slots whose lane takes part.
-    `negate`: change every sign. `unsigned`: integers without sign.
+    `unsigned`: integers without sign.
     """
     return data.StructLayout(
-        {"format": len(plan.formats), "active": len(plan.slots), "negate": 1, "unsigned": 1}
+        {"format": len(plan.formats), "active": len(plan.slots), "unsigned": 1}
     )
 
 
@@ -82,10 +82,7 @@ class OperandDecoder(wiring.Component):
             else:
                 value = Mux(self.control.format[f.index], candidate, value).as_signed()
         assert value is not None
-        negated = Signal(signed(slot.operand_bits), name=f"signed{i}")
-        flip = self.control.negate
-        m.d.comb += negated.eq((value ^ flip.replicate(slot.operand_bits).as_signed()) + flip)
-        return negated
+        return value
 
     def _integer(self, m: Module, i: int, slot: Slot, f: FormatPlan) -> Value:
         bits = self.row[slot.lsb : slot.lsb + f.fmt.bits]

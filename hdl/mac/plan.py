@@ -25,7 +25,7 @@ class FormatPlan:
     fmt : its row in the format table.
     index : its place in `Config.format_rows`.
     lanes : elements of a row.
-    operand_bits : width of a decoded two's complement operand, sign and negation included.
+    operand_bits : width of a decoded two's complement operand.
     product_bits, sum_bits : widths of a product and of the sum; a format without a wider output
         sums modulo 2^sum_bits.
     modular : the sum wraps, so overflow of the output cannot be told.
@@ -43,7 +43,7 @@ class FormatPlan:
     def of(cls, cfg: Config, index: int, fmt: Format) -> FormatPlan:
         lanes = cfg.lanes(fmt.container)
         modular_bits = _modular_bits(fmt)
-        operand_bits = fmt.bits + 1  # -(-2^(n-1)), and 2^n - 1 where operands may be unsigned
+        operand_bits = fmt.bits + 1  # 2^n - 1 where operands may be unsigned
         product_bits = 2 * fmt.bits + 1  # (2^n - 1)^2 with its sign
         sum_bits = product_bits + _log2_ceil(lanes)
         if modular_bits:
@@ -185,4 +185,15 @@ class MacPlan:
 
     @cached_property
     def c_delay(self) -> int:
+        """Cycles from start until the C word is sampled."""
         return self.accumulate_age - self.C_READ_STAGES
+
+    @cached_property
+    def accumulate_latency(self) -> int:
+        """Cycles from the sum to its unregistered result: add C, and round where outputs are."""
+        return 1 if self.shifts == (0,) else 2
+
+    @cached_property
+    def latency(self) -> int:
+        """Cycles from start to the registered result."""
+        return self.accumulate_age + self.accumulate_latency + 1

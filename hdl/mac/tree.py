@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["SumTree", "adder_level"]
 
-LEVELS_PER_STAGE = 2
-"""Adder levels between registers: two short carry chains meet 100 MHz on ECP5."""
+LEVELS_PER_STAGE = 1
+"""Adder levels between registers: synthesis would merge more into slow, wide compressors."""
 
 
 def adder_level(values: Sequence[Value], limit: int) -> list[Value]:
@@ -41,7 +41,7 @@ class SumTree(wiring.Component):
     term0, term1, ... : terms.
     total : their sum, registered.
 
-    Latency: `latency` cycles, one for every two adder levels. Throughput: one sum a cycle.
+    Latency: `latency` cycles, one for every adder level. Throughput: one sum a cycle.
     Source: architecture.md section 1.
     """
 

@@ -11,6 +11,7 @@ from mac_bench import Uop, run
 from hdl.config import Config
 from hdl.formats import outputs
 from hdl.mac.array import MacArray
+from hdl.mac.plan import MacPlan
 
 SEED = int(os.environ.get("TEST_SEED", "20250919"))
 INEXACT, SAT_HIT = 1, 2
@@ -146,7 +147,7 @@ def test_random_uops(name, gaps):
 
 def test_sizes_are_stated():
     for cfg in CONFIGS.values():
-        dut = MacArray(cfg)
-        assert dut.c_delay >= 1
-        assert dut.latency - dut.c_delay <= 11
-    assert (MacArray(Config()).c_delay, MacArray(Config()).latency) == (2, 6)
+        plan = MacPlan(cfg)
+        assert plan.c_delay >= plan.MIN_C_DELAY
+        assert plan.latency - plan.c_delay <= 11
+    assert (MacPlan(Config()).c_delay, MacPlan(Config()).latency) == (4, 8)
