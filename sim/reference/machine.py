@@ -54,6 +54,9 @@ __all__ = ["Machine", "MachineMemory", "Response"]
 
 ERROR_NONE, ERROR_ILLEGAL, ERROR_BADGEOM, ERROR_BUS = range(4)
 VALUE_MASK = (1 << 64) - 1
+SPARE_NIBBLE = 0x0F
+"""What is kept of a row's last byte when its last element ends in the middle of it."""
+
 STATUS_FLAGS_LO = isa.MXSTATUS["inexact"].lo
 
 
@@ -85,6 +88,11 @@ class _IllegalError(Exception):
 
 class _BusError(Exception):
     """The instruction answers bus."""
+
+
+def _signed(value: int) -> int:
+    """A scalar register as two's complement."""
+    return (value & VALUE_MASK) - ((value & 1 << 63) << 1)
 
 
 class Machine:
@@ -144,9 +152,9 @@ class Machine:
             if name == "mmacc.t":
                 self._mmacc(operands)
             elif name.startswith("mld"):
-                self._load(name[3], operands, rs1, rs2)
+                self._load(name[3], operands, rs1 & VALUE_MASK, _signed(rs2))
             elif name.startswith("mst"):
-                self._store(name[3], operands, rs1, rs2)
+                self._store(name[3], operands, rs1 & VALUE_MASK, _signed(rs2))
             elif name == "mzero":
                 self._group(operands["td"], operands["n"])[...] = 0
             elif name == "mmov":
@@ -318,18 +326,31 @@ class Machine:
         if base >> self.cfg.addr_bits:
             raise _BusError
 
-    def _walk(
+    def _transfers(
         self, blocks: list[Block], base: int, stride: int
-    ) -> Iterator[tuple[Block, int, int]]:
-        """(block, row, address) of every active row, in the order of memory rows."""
+    ) -> Iterator[tuple[list[Block], slice, int]]:
+        """(neighbouring blocks, rows, address) of every piece of memory, in the order of its rows.
+
+        The blocks' rows lie there one after the other, each as far as it is active.
+        """
         mask = (1 << self.cfg.addr_bits) - 1
         active = [block for block in blocks if block.active]
         for first in sorted({block.mem_row for block in active}):
-            row_blocks = [block for block in active if block.mem_row == first]
-            for row in range(row_blocks[0].rows):
-                start = base + (first + row) * stride
-                for block in row_blocks:
-                    yield block, row, start + block.mem_byte & mask
+            runs: list[list[Block]] = []
+            for block in active:
+                if block.mem_row == first:
+                    if runs and runs[-1][-1].mem_byte + runs[-1][-1].bytes == block.mem_byte:
+                        runs[-1].append(block)
+                    else:
+                        runs.append([block])
+            rows = runs[0][0].rows
+            start = base + first * stride
+            whole = len(runs) == 1 and stride == sum(block.bytes for block in runs[0])
+            step = rows if whole else 1
+            for row in range(0, rows, step):
+                for run in runs:
+                    address = start + row * stride + run[0].mem_byte
+                    yield run, slice(row, row + step), address & mask
 
     def _load(self, what: str, operands: Mapping[str, int], base: int, stride: int) -> None:
         blocks = self._blocks(what, operands)
@@ -337,14 +358,21 @@ class Machine:
         self._check_base(base)
         for block in blocks:
             self.tiles[block.tile] = 0
-        for block, row, address in self._walk(blocks, base, stride):
-            content = np.frombuffer(self.memory.read(address, block.bytes), np.uint8)
+        for run, rows, address in self._transfers(blocks, base, stride):
+            width = sum(block.bytes for block in run)
+            size = width * (rows.stop - rows.start)
+            content = np.frombuffer(self.memory.read(address, size), np.uint8)
             if self._can_fail:
                 content = self._failed_beats(content, address)
-            self.tiles[block.tile, row, : block.bytes] = content
+            content = content.reshape(-1, width)
+            first = 0
+            for block in run:
+                part = content[:, first : first + block.bytes]
+                self.tiles[block.tile, rows, : block.bytes] = part
+                first += block.bytes
         for block in blocks:
             if block.active and block.bits % 8:
-                self.tiles[block.tile, : block.rows, block.bytes - 1] &= 0x0F
+                self.tiles[block.tile, : block.rows, block.bytes - 1] &= SPARE_NIBBLE
 
     def _failed_beats(self, content: np.ndarray, address: int) -> np.ndarray:
         """`content` with zeros where a beat came with an error."""
@@ -352,7 +380,7 @@ class Machine:
         content = content.copy()
         for beat in range(address - address % size, address + len(content), size):
             if self.memory.read_fails(beat, size):
-                content[max(0, beat - address) : max(0, beat + size - address)] = 0
+                content[max(0, beat - address) : beat + size - address] = 0
                 self._bus_error()
         return content
 
@@ -360,12 +388,16 @@ class Machine:
         blocks = self._blocks(what, operands)
         check_range([block.tile for block in blocks if block.active], self.cfg)
         self._check_base(base)
-        for block, row, address in self._walk(blocks, base, stride):
-            content = self.tiles[block.tile, row, : block.bytes]
-            if block.bits % 8:
-                content = content.copy()
-                content[-1] &= 0x0F
-            if self._can_fail and self.memory.write_fails(address, block.bytes):
+        for run, rows, address in self._transfers(blocks, base, stride):
+            parts = []
+            for block in run:
+                part = self.tiles[block.tile, rows, : block.bytes]
+                if block.bits % 8:
+                    part = part.copy()
+                    part[:, -1] &= SPARE_NIBBLE
+                parts.append(part)
+            content = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+            if self._can_fail and self.memory.write_fails(address, content.size):
                 self._bus_error()
             self.memory.write(address, content.tobytes())
 
