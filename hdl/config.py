@@ -195,6 +195,11 @@ class Config:
         return _log2(self.row_bytes)
 
     @property
+    def group_bytes(self) -> int:
+        """Most bytes of a row of one tile, or of one result's slices of 64-bit outputs."""
+        return max(self.row_bytes, self.rows * 8)
+
+    @property
     def tiles_log2(self) -> int:
         return _log2(self.tiles)
 

@@ -292,7 +292,6 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
     `contiguous`: the next row's first byte follows the walked row's last tile in memory. `fill`
     (loads): something is left to zero after the active rows.
     """
-    group_bytes = cfg.rows * 8  # widest output: 8 bytes
     return data.StructLayout(
         {
             "tile": cfg.tiles_log2,
@@ -304,8 +303,8 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
             "tile_last": 3,
             "rows_most": cfg.rows_log2,
             "rows_last": cfg.rows_log2,
-            "bytes_most": bits_for(group_bytes),
-            "bytes_last": bits_for(group_bytes),
+            "bytes_most": bits_for(cfg.group_bytes),
+            "bytes_last": bits_for(cfg.group_bytes),
             "base": cfg.addr_bits,
             "stride": cfg.addr_bits,
             "contiguous": 1,

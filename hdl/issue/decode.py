@@ -136,8 +136,8 @@ class Decode(wiring.Component):
             "m_last": cfg.rows_log2,
             "n_most": cfg.rows_log2,
             "n_last": cfg.rows_log2,
-            "bytes_most": bits_for(cfg.rows * 8),
-            "bytes_last": bits_for(cfg.rows * 8),
+            "bytes_most": bits_for(cfg.group_bytes),
+            "bytes_last": bits_for(cfg.group_bytes),
             "is_c": 1,
             "whole": 1,
         }
@@ -500,8 +500,8 @@ class Decode(wiring.Component):
         ]
 
         # Bytes of C's columns in a group, and whether the named tiles hold them.
-        bytes_most = Signal(bits_for(cfg.rows * 8))
-        bytes_last = Signal(bits_for(cfg.rows * 8))
+        bytes_most = Signal(bits_for(cfg.group_bytes))
+        bytes_last = Signal(bits_for(cfg.group_bytes))
         named_log2 = Signal(3)  # tiles of one group that are named
         c_bad = Signal()
         held = Signal(8)
@@ -525,12 +525,14 @@ class Decode(wiring.Component):
             (d.guard4x4 | Cat(d.tiling == t for t in sorted(isa.TILINGS)).any())
             & Cat(btr == t for t in sorted(isa.TRANSPOSES)).any()
         )
+        # Every user of mxcfg and mxtile checks what it does not use as well (isa.md, Traps).
+        checked = d.bad | k_bad | (d.m == 0)
         with m.If(d.mmacc):
-            m.d.comb += bad.eq(d.bad | k_bad | rows.bad | columns.bad | wide_bad | ~modes)
+            m.d.comb += bad.eq(checked | rows.bad | columns.bad | wide_bad | ~modes)
         with m.Elif(is_a | is_b):
-            m.d.comb += bad.eq(d.bad | k_bad | rows.bad)
+            m.d.comb += bad.eq(checked | rows.bad)
         with m.Elif(is_c):
-            m.d.comb += bad.eq(d.bad | rows.bad | columns.bad | c_bad)
+            m.d.comb += bad.eq(checked | rows.bad | columns.bad | c_bad)
 
         m.d.comb += [
             e.bad.eq(bad),

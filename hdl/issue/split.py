@@ -260,7 +260,7 @@ class LdStSplit(wiring.Component):
         m.d.comb += [
             next_start.eq(offset + row_bytes - first),
             last_beat.eq((offset + (last - first)) >> bus_log2),
-            group_full.eq((slice_last == slices_last) & group_bytes[:rb_log2].all()),
+            group_full.eq(slice_last == slices_last),
             follows.eq(
                 Mux(
                     last_tile_of_row,

@@ -1,0 +1,383 @@
+"""Split counters against plain Python generators."""
+
+import os
+import random
+
+import pytest
+from amaranth.sim import Simulator
+
+from hdl.config import Config, preset
+from hdl.interfaces import mma_fields
+from hdl.issue.split import LdStSplit, MmaSplit, MoveSplit
+
+SEED = int(os.environ.get("TEST_SEED", "1"))
+
+CONFIGS = {
+    "ame32": preset("ame32"),
+    "tiny": preset("tiny"),
+    "wide": Config(tiles=8, rows=8, row_bits=256, banks=2, m_par=4, n_par=2),
+    "flat": Config(tiles=16, rows=4, m_par=4, n_par=4, row_bits=512, bus_bits=128, banks=4),
+}
+
+
+def walk(cfg, split, cases, read, *, stall=0.3):
+    """Start each case, step at random, and return what was offered for each."""
+    rng = random.Random(SEED)
+    results = []
+
+    async def bench(ctx):
+        for fields in cases:
+            for name, value in fields.items():
+                ctx.set(getattr(split.fields, name), value)
+            ctx.set(split.start, 1)
+            await ctx.tick()
+            ctx.set(split.start, 0)
+            # The fields are sampled at the start, so what the port holds now must not matter.
+            ctx.set(split.fields.as_value(), rng.getrandbits(40))
+            offered = []
+            for _ in range(5000):
+                valid = ctx.get(split.valid) if hasattr(split, "valid") else 1
+                step = valid and rng.random() >= stall
+                ctx.set(split.step, step)
+                done = ctx.get(split.done)
+                if step:
+                    offered.append(read(ctx))
+                await ctx.tick()
+                ctx.set(split.step, 0)
+                if done:
+                    break
+            else:
+                raise AssertionError(f"seed {SEED}: the walk of {fields} never ended")
+            results.append(offered)
+
+    sim = Simulator(split)
+    sim.add_clock(1e-6)
+    sim.add_testbench(bench)
+    sim.run()
+    return results
+
+
+# -- mma -------------------------------------------------------------------------------------
+
+
+def expect_mma(cfg, f):
+    """Columns fastest, then row blocks, then pairs, j before i."""
+    width = 1 << f["width_log2"]
+    step = min(cfg.n_par, cfg.row_bytes // width)
+    uops = []
+    pairs = [(i, j) for i in range(f["i_last"] + 1) for j in range(f["j_last"] + 1)]
+    for i, j in pairs:
+        rows = (f["m_last"] if i == f["i_last"] else f["m_most"]) + 1
+        columns = (f["n_last"] if j == f["j_last"] else f["n_most"]) + 1
+        group = f["c"] + i * f["i_stride"] + j * f["j_stride"]
+        blocks = range(-(-rows // cfg.m_par))
+        for block in blocks:
+            for column in range(0, columns, step):
+                byte = column * width
+                last_block = block == blocks[-1]
+                last_column = column + step >= columns
+                uops.append(
+                    {
+                        "a": (f["a"] + i, block),
+                        "new_a": column == 0,
+                        "b": (f["b"] + j, column),
+                        "c": ((group + byte // cfg.row_bytes) % cfg.tiles, block),
+                        "new_c": byte % cfg.row_bytes == 0,
+                        "c_byte": byte % cfg.row_bytes,
+                        "rows": sum(
+                            1 << r for r in range(cfg.m_par) if block * cfg.m_par + r < rows
+                        ),
+                        "cols": sum(1 << n for n in range(step) if column + n < columns),
+                        "free_a": last_block and last_column and j == f["j_last"],
+                        "free_b": last_block and last_column and i == f["i_last"],
+                        "free_c": last_block
+                        and (last_column or (column + step) * width % cfg.row_bytes == 0),
+                    }
+                )
+    return uops
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_mma_walk(name):
+    cfg = CONFIGS[name]
+    rng = random.Random(SEED)
+    split = MmaSplit(cfg)
+    cases = []
+    for _ in range(60):
+        i_last, j_last = rng.choice([(0, 0), (1, 1), (0, 3), (3, 0), (1, 0)])
+        cases.append(
+            {
+                "a": rng.randrange(cfg.tiles - 3),
+                "b": rng.randrange(cfg.tiles - 3),
+                "c": rng.randrange(cfg.tiles),
+                "i_last": i_last,
+                "j_last": j_last,
+                "i_stride": rng.choice([4, 8, 16]),
+                "j_stride": rng.choice([1, 2, 4]),
+                **{f: rng.randrange(cfg.rows) for f in ("m_most", "m_last", "n_most", "n_last")},
+                "width_log2": rng.randrange(4),
+                "shared": 0,
+            }
+        )
+
+    def read(ctx):
+        uop = split.uop
+        return {
+            "a": (ctx.get(uop.a.tile), ctx.get(uop.a.block)),
+            "new_a": bool(ctx.get(uop.new_a)),
+            "b": (ctx.get(uop.b_tile), ctx.get(uop.b_row)),
+            "c": (ctx.get(uop.c.tile), ctx.get(uop.c.block)),
+            "new_c": bool(ctx.get(uop.new_c)),
+            "c_byte": ctx.get(uop.op.c_byte),
+            "rows": ctx.get(uop.op.rows),
+            "cols": ctx.get(uop.op.cols),
+            "free_a": bool(ctx.get(split.free_a)),
+            "free_b": bool(ctx.get(split.free_b)),
+            "free_c": bool(ctx.get(split.free_c)),
+        }
+
+    got = walk(cfg, split, cases, read)
+    for case, uops in zip(cases, got, strict=True):
+        assert uops == expect_mma(cfg, case), f"seed {SEED}: {case}"
+
+
+def test_mma_shared_operands_stay_claimed():
+    """A tile that is both A and B is not given up while either walk still needs it."""
+    cfg = CONFIGS["ame32"]
+    split = MmaSplit(cfg)
+    case = dict.fromkeys(mma_fields(cfg).members, 0)
+    del case["op"]
+    case |= {"i_last": 1, "j_last": 1, "m_most": 15, "m_last": 15, "n_most": 15, "n_last": 15}
+    (frees,) = walk(
+        cfg,
+        split,
+        [case | {"shared": 1}],
+        lambda ctx: (ctx.get(split.free_a), ctx.get(split.free_b)),
+    )
+    assert len(frees) == 64 and set(frees) == {(0, 0)}
+
+
+# -- load and store -------------------------------------------------------------------------
+
+
+def expect_ldst(cfg, f):
+    """Plain walk: list of parts, then per tile the rows that are zeroed."""
+    line, row_bytes, bus = cfg.line_bytes, cfg.row_bytes, cfg.bus_bytes
+    slices = 1 << f["slices_log2"]
+    named = [(t // slices, t % slices) for t in range(f["tiles"] + 1)]
+
+    def active_bytes(group, part):
+        if not f["down"]:
+            if group > f["group_last"]:
+                return 0
+            total = (f["bytes_last"] if group == f["group_last"] else f["bytes_most"]) + 1
+        else:
+            total = f["bytes_most"] + 1
+        return min(row_bytes, max(0, total - part * row_bytes))
+
+    def rows_of(group):
+        if f["down"]:
+            if group > f["tile_last"]:
+                return 0
+            return (f["rows_last"] if group == f["tile_last"] else f["rows_most"]) + 1
+        return f["rows_last"] + 1
+
+    def tile(group, part):
+        return (f["tile"] + group * f["group_stride"] + part) % cfg.tiles
+
+    def segment(group, part, row, place):
+        start = (f["base"] + place[0] * f["stride"] + place[1]) % (1 << cfg.addr_bits)
+        return {
+            "tile": tile(group, part),
+            "row": row,
+            "start": start,
+            "bytes": active_bytes(group, part),
+        }
+
+    segments = []
+    if f["down"]:
+        for group in range(f["tile_last"] + 1):
+            segments += [
+                segment(group, 0, row, (group * cfg.rows + row, 0)) for row in range(rows_of(group))
+            ]
+    else:
+        for row in range(f["rows_last"] + 1):
+            for group in range(f["group_last"] + 1):
+                for part in range(slices):
+                    if active_bytes(group, part):
+                        offset = (group * slices + part) * row_bytes
+                        segments.append(segment(group, part, row, (row, offset)))
+    parts = []
+    for index, seg in enumerate(segments):
+        first = 0
+        while first < seg["bytes"]:
+            addr = (seg["start"] + first) % (1 << cfg.addr_bits)
+            room = line - addr % line
+            last = min(seg["bytes"], first + room) - 1
+            tail = last == seg["bytes"] - 1
+            more = False
+            if tail and index + 1 < len(segments):
+                following = segments[index + 1]
+                same_walk = not f["down"] or following["tile"] == seg["tile"]
+                next_beat = following["start"] // bus
+                this_beat = (addr + last - first) // bus
+                more = (
+                    same_walk
+                    and following["start"] == (seg["start"] + row_bytes) % (1 << cfg.addr_bits)
+                    and following["start"] // line == addr // line
+                    and next_beat - this_beat in (0, 1)
+                )
+            parts.append((seg["tile"], seg["row"], addr, first, last, tail, more))
+            first = last + 1
+    zeros = set()
+    if f["fill"]:
+        for group, part in named:
+            rows = rows_of(group) if active_bytes(group, part) else 0
+            zeros |= {(tile(group, part), row) for row in range(rows, cfg.rows)}
+    return parts, zeros
+
+
+def random_ldst(cfg, rng):
+    row_bytes = cfg.row_bytes
+    down = rng.random() < 0.5
+    n_log2 = rng.randrange(4)
+    slices_log2 = 0 if down or rng.random() < 0.4 else rng.randrange(3)
+    most_slices = max(1, cfg.rows * 8 // row_bytes)  # 64-bit outputs
+    slices_log2 = min(slices_log2, n_log2, most_slices.bit_length() - 1)
+    slices = 1 << slices_log2
+    n = 1 << n_log2
+    groups = n // slices
+    group_bytes = slices * row_bytes
+    strides = [s for s in (1, 2, 4) if s >= slices and (groups - 1) * s + slices <= cfg.tiles]
+    if not strides:
+        return random_ldst(cfg, rng)  # does not fit in this tile file
+    each = rng.random() < 0.5
+
+    def amount(limit):
+        return rng.choice([limit - 1, rng.randrange(limit)])
+
+    most, last = amount(group_bytes), amount(group_bytes)
+    if each or down:
+        last = most
+    if down:
+        most = last = most % row_bytes
+    rows_most, rows_last = cfg.rows - 1, amount(cfg.rows)
+    tile_last = rng.randrange(n) if down else 0
+    if each:
+        rows_most, tile_last = rows_last, n - 1 if down else 0
+    group_last = rng.randrange(groups) if not down else 0
+    if each and not down:
+        group_last = groups - 1
+    load = rng.random() < 0.5
+    walked = 1 if down else group_last * slices + last // row_bytes + 1
+    stride = rng.choice(
+        [walked * row_bytes, row_bytes, 0, rng.randrange(200), (1 << cfg.addr_bits) - 24, 4096 + 5]
+    )
+    return {
+        "tile": 0,
+        "tiles": n - 1 if load else (tile_last if down else 0),
+        "down": int(down),
+        "slices_log2": slices_log2,
+        "group_stride": rng.choice(strides),
+        "group_last": group_last,
+        "tile_last": tile_last,
+        "rows_most": rows_most,
+        "rows_last": rows_last,
+        "bytes_most": most,
+        "bytes_last": last,
+        "base": rng.choice([0, rng.randrange(64), rng.getrandbits(cfg.addr_bits)]),
+        "stride": stride,
+        "contiguous": int(stride == walked * row_bytes),
+        "fill": int(load),
+    }
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_ldst_walk(name):
+    cfg = CONFIGS[name]
+    rng = random.Random(SEED)
+    split = LdStSplit(cfg)
+    cases = [random_ldst(cfg, rng) for _ in range(60)]
+
+    def read(ctx):
+        uop = split.uop
+        if ctx.get(uop.zero):
+            block = ctx.get(uop.row) // cfg.m_par
+            rows = ctx.get(uop.rows)
+            return "zero", [
+                (ctx.get(uop.tile), block * cfg.m_par + r)
+                for r in range(cfg.m_par)
+                if rows >> r & 1
+            ]
+        names = ("tile", "row", "addr", "first", "last")
+        part = tuple(ctx.get(getattr(uop, f)) for f in names)
+        return "part", (*part, bool(ctx.get(uop.tail)), bool(ctx.get(uop.more)))
+
+    frees = []
+
+    def read_all(ctx):
+        frees.append((ctx.get(split.free), ctx.get(split.uop.tile)))
+        return read(ctx)
+
+    got = walk(cfg, split, cases, read_all)
+    for case, uops in zip(cases, got, strict=True):
+        parts, zeros = expect_ldst(cfg, case)
+        message = f"seed {SEED}: {case}"
+        assert [value for kind, value in uops if kind == "part"] == parts, message
+        zeroed = [row for kind, rows in uops if kind == "zero" for row in rows]
+        assert len(set(zeroed)) == len(zeroed) and set(zeroed) == zeros, message
+
+
+def test_ldst_releases_each_tile_downwards_once():
+    """Downwards, `free` comes with each tile's last uop."""
+    cfg = CONFIGS["ame32"]
+    rng = random.Random(SEED + 1)
+    split = LdStSplit(cfg)
+    cases = []
+    while len(cases) < 30:
+        case = random_ldst(cfg, rng)
+        if case["down"] and case["fill"]:
+            cases.append(case)
+    got = walk(cfg, split, cases, lambda c: (c.get(split.uop.tile), bool(c.get(split.free))))
+    for case, uops in zip(cases, got, strict=True):
+        order = [tile for tile, _ in uops]
+        last_of = {tile: index for index, tile in enumerate(order)}
+        freed = [tile for tile, free in uops if free]
+        assert len(last_of) == case["tiles"] + 1, f"seed {SEED}: {case}"
+        assert freed == [order[index] for index in sorted(last_of.values())], f"seed {SEED}: {case}"
+        assert all(free == (last_of[tile] == i) for i, (tile, free) in enumerate(uops))
+
+
+# -- move ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_move_walk(name):
+    cfg = CONFIGS[name]
+    split = MoveSplit(cfg)
+    cases = [
+        {"dst": 2, "src": 5, "tiles": 0, "zero": 0},
+        {"dst": 0, "src": 4, "tiles": 3, "zero": 0},
+        {"dst": 0, "src": 0, "tiles": cfg.tiles - 1, "zero": 1},
+    ]
+
+    def read(ctx):
+        uop = split.uop
+        words = [
+            (ctx.get(w.tile) * cfg.blocks + ctx.get(w.block), 0)[0] for w in (uop.dst, uop.src)
+        ]
+        return (*words, ctx.get(uop.zero), ctx.get(split.free))
+
+    got = walk(cfg, split, cases, read)
+    for case, uops in zip(cases, got, strict=True):
+        words = (case["tiles"] + 1) * cfg.blocks
+        expected = [
+            (
+                case["dst"] * cfg.blocks + w,
+                case["src"] * cfg.blocks + w,
+                case["zero"],
+                int(w % cfg.blocks == cfg.blocks - 1),
+            )
+            for w in range(words)
+        ]
+        assert uops == expected
