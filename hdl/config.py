@@ -134,10 +134,7 @@ class Config:
             (self.bus_bits <= self.row_bits, "bus_bits must be at most row_bits"),
             (self.bus_bits <= 8 * self.line_bytes, "bus_bits must fit in line_bytes"),
             (self.row_bits <= 8 * self.line_bytes, "row_bits must fit in line_bytes"),
-            (
-                self.beats_per_line <= 4 or self.line_bytes == 128,
-                "line_bytes holds at most 4 beats of bus_bits (8 with 128-byte lines)",
-            ),
+            (self.beats_per_line <= 8, "line_bytes must hold at most 8 beats of bus_bits"),
             (
                 0 <= self.csr_base <= 0xFFB,
                 f"csr_base = {self.csr_base:#x} leaves no room for five CSRs below 0x1000",
