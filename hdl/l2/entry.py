@@ -1,0 +1,69 @@
+"""What the load pipe notes of a request, to make rows of its beats when they come."""
+
+from __future__ import annotations
+
+from amaranth.lib import data
+
+from ..config import Config
+
+__all__ = ["beat_ends", "beat_parts", "burst_rows", "part", "read_request", "tail_part", "zeroing"]
+
+
+def read_request(cfg: Config) -> data.StructLayout:
+    """A read request: number of its first beat in memory, beats - 1, id."""
+    return data.StructLayout(
+        {
+            "beat": cfg.addr_bits - cfg.bus_bytes_log2,
+            "len": cfg.len_bits,
+            "id": cfg.id_bits,
+        }
+    )
+
+
+def part(cfg: Config) -> data.StructLayout:
+    """Bytes `first`..`last` of a tile row; `tail`: the bytes after them are zero."""
+    return data.StructLayout(
+        {
+            "tile": cfg.tiles_log2,
+            "row": cfg.rows_log2,
+            "first": cfg.row_bytes_log2,
+            "last": cfg.row_bytes_log2,
+            "tail": 1,
+        }
+    )
+
+
+def tail_part(cfg: Config) -> data.StructLayout:
+    """A part that starts inside a burst, so with the row's byte 0."""
+    return data.StructLayout(
+        {
+            "tile": cfg.tiles_log2,
+            "row": cfg.rows_log2,
+            "last": cfg.row_bytes_log2,
+            "tail": 1,
+        }
+    )
+
+
+def beat_ends(cfg: Config) -> data.StructLayout:
+    """How many parts end in a beat, 0 to 2; `began`: the first of them began in an earlier one."""
+    return data.StructLayout({"count": 2, "began": 1})
+
+
+def beat_parts(cfg: Config) -> data.StructLayout:
+    """The parts that end in a beat. The second is the row that starts in the same beat."""
+    return data.StructLayout({"one": part(cfg), "two": tail_part(cfg)})
+
+
+def burst_rows(cfg: Config) -> data.StructLayout:
+    """Where a burst's rows lie: byte of a beat where they start, beat of the row that comes first.
+
+    The beat counts from the row's start modulo the beats of a row. All rows of a burst lie alike.
+    """
+    beats = cfg.row_bytes // cfg.bus_bytes
+    return data.StructLayout({"offset": cfg.bus_bytes_log2, "beat": (beats - 1).bit_length()})
+
+
+def zeroing(cfg: Config) -> data.StructLayout:
+    """Rows of the block of `row` that become zero."""
+    return data.StructLayout({"tile": cfg.tiles_log2, "row": cfg.rows_log2, "rows": cfg.m_par})

@@ -1,0 +1,232 @@
+"""The store pipe's first half: rows of the tile file become beats, and bursts of them."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Config
+from ..interfaces import ReadPort, ldst_uop, tile_row
+from .shift import beats_of, bytes_from, bytes_upto, rotate_left
+
+__all__ = ["Scatter", "write_beat", "write_burst"]
+
+
+def write_beat(cfg: Config) -> data.StructLayout:
+    """A beat of a write burst."""
+    return data.StructLayout({"data": cfg.bus_bits, "strb": cfg.bus_bytes, "last": 1})
+
+
+def write_burst(cfg: Config) -> data.StructLayout:
+    """A write request without its id: number of its first beat in memory, beats - 1, fullline."""
+    return data.StructLayout(
+        {"beat": cfg.addr_bits - cfg.bus_bytes_log2, "len": cfg.len_bits, "fullline": 1}
+    )
+
+
+class Scatter(wiring.Component):
+    """Reads rows and cuts them into beats; the bytes that two rows put into one beat are joined.
+
+    Never stalls after a read: a row is read only when there is room for all of its beats, and
+    when the row before will be cut up by the time its data come.
+
+    Parameters
+    ----------
+    room : beats that fit behind this part; at least twice those of a line.
+
+    Members
+    -------
+    uops : parts of rows.
+    read : rows of the tile file.
+    reading, reading_tile : a uop is held whose row is still to be read.
+    beat_en, beat : the next beat.
+    burst_en, burst : the burst that ends with this beat.
+    room_back : one beat has left what is behind.
+    idle : nothing is held here or behind.
+
+    Latency: UOP_TO_READ cycles from accepting a uop to the offered read, `READ_TO_BEAT` from the
+    granted read to its first beat.
+    Throughput: one beat and one part a cycle.
+    """
+
+    UOP_TO_READ = 1
+    READ_TO_BEAT = 2
+
+    def __init__(self, cfg: Config, *, room: int):
+        self.cfg = cfg
+        self.room = room
+        super().__init__(
+            {
+                "uops": In(stream.Signature(ldst_uop(cfg))),
+                "read": Out(ReadPort(tile_row(cfg), cfg.row_bits)),
+                "reading": Out(1),
+                "reading_tile": Out(cfg.tiles_log2),
+                "beat_en": Out(1),
+                "beat": Out(write_beat(cfg)),
+                "burst_en": Out(1),
+                "burst": Out(write_burst(cfg)),
+                "room_back": In(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        bus_bytes = cfg.bus_bytes
+        lanes = cfg.row_bytes // bus_bytes  # beats of a row
+        plan_layout = data.StructLayout(
+            {
+                "beat": cfg.addr_bits - cfg.bus_bytes_log2,  # number of the first in memory
+                "offset": cfg.bus_bytes_log2,  # byte of a beat where the row starts
+                "start": cfg.bus_bytes_log2,  # byte of the first beat where the part starts
+                "end": cfg.bus_bytes_log2,  # byte of the last beat where it ends
+                "at": lanes.bit_length(),  # first beat, counted from the row's start
+                "stop": lanes.bit_length(),  # last beat to cut
+                "holds": 1,  # the bytes of the last beat wait for the next row's
+                "silent": 1,  # there is no other beat
+                "more": 1,
+            }
+        )
+
+        # -- the part, waiting for its read --------------------------------------------------
+        uop_valid = Signal()
+        uop = Signal(ldst_uop(cfg), reset_less=True)
+        granted = Signal()
+        m.d.comb += [
+            self.uops.ready.eq(~uop_valid | granted),
+            self.reading.eq(uop_valid),
+            self.reading_tile.eq(uop.tile),
+            self.read.addr.tile.eq(uop.tile),
+            self.read.addr.row.eq(uop.row),
+        ]
+        with m.If(self.uops.ready):
+            m.d.sync += [uop_valid.eq(self.uops.valid), uop.eq(self.uops.payload)]
+
+        beats = beats_of(m, cfg, uop)
+        plan = Signal(plan_layout)
+        single = beats.first == beats.last
+        steps = Signal.like(beats.first)  # cycles - 1
+        m.d.comb += [
+            plan.beat.eq(uop.addr[cfg.bus_bytes_log2 :]),
+            plan.offset.eq(beats.offset),
+            plan.start.eq(uop.addr[: cfg.bus_bytes_log2]),
+            plan.end.eq(beats.offset + uop.last),
+            plan.at.eq(beats.first),
+            plan.holds.eq(uop.more & (beats.last == lanes)),
+            plan.silent.eq(plan.holds & single),
+            plan.stop.eq(beats.last - (plan.holds & ~single)),
+            plan.more.eq(uop.more),
+            steps.eq(plan.stop - plan.at),
+        ]
+
+        free = Signal(range(self.room + 1), init=self.room)
+        wait = Signal.like(steps)  # cycles until the row before leaves its register early enough
+        most = min(lanes + 1, cfg.beats_per_line)
+        m.d.comb += [
+            self.read.valid.eq(uop_valid & (wait == 0) & (free >= most)),
+            granted.eq(self.read.valid & self.read.ready),
+        ]
+        with m.If(granted):
+            m.d.sync += wait.eq(steps)
+        with m.Elif(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+        m.d.sync += free.eq(free + self.room_back - Mux(granted & ~plan.silent, steps + 1, 0))
+
+        # -- its data arrive, and are cut up beat by beat ------------------------------------
+        arrives = Signal()
+        coming = Signal(plan_layout, reset_less=True)
+        m.d.sync += [arrives.eq(granted), coming.eq(plan)]
+
+        valid = Signal()
+        part = Signal(plan_layout, reset_less=True)
+        row = Signal(cfg.row_bits, reset_less=True)
+        head = Signal(reset_less=True)  # the part's first beat
+        final = Signal()
+        m.d.comb += final.eq(part.at == part.stop)
+        with m.If(arrives):
+            m.d.sync += [valid.eq(1), part.eq(coming), row.eq(self.read.data), head.eq(1)]
+        with m.Else():
+            m.d.sync += [part.at.eq(part.at + 1), head.eq(0)]
+            with m.If(final):
+                m.d.sync += valid.eq(0)
+
+        held = Signal(cfg.bus_bits, reset_less=True)  # last lane of the row before
+        held_strb = Signal(bus_bytes)  # its bytes that wait for this row's first beat
+        lane = [row[i * cfg.bus_bits : (i + 1) * cfg.bus_bits] for i in range(lanes)]
+
+        def select(values, index):
+            while len(values) > 1:
+                pairs = zip(values[::2], values[1::2], strict=True)
+                values = [Mux(index[0], one, zero) for zero, one in pairs]
+                index = index[1:]
+            return values[0]
+
+        low = Signal(cfg.bus_bits)
+        high = Signal(cfg.bus_bits)
+        m.d.comb += [
+            low.eq(select(lane, part.at)),
+            high.eq(Mux(part.at == 0, held, select(lane[-1:] + lane[:-1], part.at))),
+        ]
+        # In the row's own order: bytes of lane `at`, and before them the end of the lane before.
+        source = Cat(
+            Mux(
+                byte + part.offset >= bus_bytes,
+                high[8 * byte : 8 * byte + 8],
+                low[8 * byte : 8 * byte + 8],
+            )
+            for byte in range(bus_bytes)
+        )
+        unturned = Signal(cfg.bus_bits)
+        m.d.comb += unturned.eq(source)
+
+        everything = Const((1 << bus_bytes) - 1, bus_bytes)
+        after = Signal(bus_bytes)
+        upto = Signal(bus_bytes)
+        strb = Signal(bus_bytes)
+        emits = Signal()
+        m.d.comb += [
+            after.eq(bytes_from(part.start, bus_bytes)),
+            upto.eq(bytes_upto(part.end, bus_bytes)),
+            strb.eq(
+                (Mux(head, after, everything) & Mux(final & ~part.holds, upto, everything))
+                | held_strb
+            ),
+            emits.eq(valid & ~part.silent),
+        ]
+        with m.If(valid & final & part.holds):
+            m.d.sync += held_strb.eq(upto & Mux(part.silent, after, everything))
+        with m.Elif(emits):
+            m.d.sync += held_strb.eq(0)
+        with m.If(valid & final):
+            m.d.sync += held.eq(lane[-1])
+
+        # -- the burst -----------------------------------------------------------------------
+        is_open = Signal()  # the next beat belongs to it
+        burst = Signal(write_burst(cfg), reset_less=True)
+        now = Signal(write_burst(cfg))
+        full = Signal()
+        last = final & ~part.more
+        m.d.comb += [
+            full.eq(strb.all()),
+            now.beat.eq(Mux(is_open, burst.beat, part.beat)),
+            now.len.eq(Mux(is_open, burst.len + 1, 0)),
+            now.fullline.eq(full & (~is_open | burst.fullline)),
+            self.beat_en.eq(emits),
+            self.beat.data.eq(rotate_left(m, unturned, part.offset, name="turned")),
+            self.beat.strb.eq(strb),
+            self.beat.last.eq(last),
+            self.burst_en.eq(emits & last),
+            self.burst.beat.eq(now.beat),
+            self.burst.len.eq(now.len),
+            self.burst.fullline.eq(now.fullline & (now.len == cfg.beats_per_line - 1)),
+        ]
+        follows = Signal()  # another part was promised
+        with m.If(emits):
+            m.d.sync += [is_open.eq(~last), burst.eq(now)]
+        with m.If(valid & final):
+            m.d.sync += follows.eq(part.more)
+
+        m.d.comb += self.idle.eq(~uop_valid & ~arrives & ~valid & ~follows & (free == self.room))
+        return m

@@ -1,0 +1,172 @@
+"""Random walks over rows of memory, and what a load or store pipe must make of them.
+
+Plain Python, written from `hdl.interfaces.ldst_uop` and isa.md, not from the design.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from hdl.config import Config
+
+
+@dataclass(frozen=True)
+class Part:
+    """One uop; `zero` ones name rows of a block."""
+
+    tile: int
+    row: int
+    addr: int = 0
+    first: int = 0
+    last: int = 0
+    tail: int = 0
+    more: int = 0
+    zero: int = 0
+    rows: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+    @property
+    def start(self) -> int:
+        """Address of the row's byte 0."""
+        return self.addr - self.first
+
+    @property
+    def end(self) -> int:
+        """Address of the last byte."""
+        return self.addr + self.size - 1
+
+
+def cut(cfg: Config, tile: int, row: int, addr: int, size: int) -> list[Part]:
+    """The parts of one row of `size` bytes at `addr`: one a line."""
+    parts = []
+    first = 0
+    while first < size:
+        at = addr + first
+        room = cfg.line_bytes - at % cfg.line_bytes
+        last = min(size, first + room) - 1
+        parts.append(Part(tile, row, at, first, last, tail=int(last == size - 1)))
+        first = last + 1
+    return parts
+
+
+def link(cfg: Config, parts: list[Part], rng: random.Random, drop: float = 0.0) -> list[Part]:
+    """Set `more` wherever a part's successor continues its burst (or not, with chance `drop`)."""
+    linked = []
+    for this, after in zip(parts, [*parts[1:], None], strict=True):
+        more = (
+            after is not None
+            and not this.zero
+            and not after.zero
+            and after.start == this.start + cfg.row_bytes
+            and after.addr // cfg.line_bytes == this.addr // cfg.line_bytes
+            and 0 <= after.addr // cfg.bus_bytes - this.end // cfg.bus_bytes <= 1
+            and rng.random() >= drop
+        )
+        linked.append(replace(this, more=int(more)))
+    return linked
+
+
+def walk(cfg: Config, rng: random.Random, low: int, high: int, *, zeros: bool = True) -> list[Part]:
+    """One random walk inside addresses low..high - 1, downwards or along the row."""
+    rows = rng.randint(1, cfg.rows)
+    tiles = 1 << rng.randrange(min(4, cfg.tiles.bit_length()))
+    tile = rng.randrange(cfg.tiles - tiles + 1)
+    full = cfg.row_bytes
+    size = rng.choice((full, full, full, 1, full - 1, rng.randint(1, full)))
+    down = rng.random() < 0.5
+    active = rng.randint(1, tiles)
+    span = size if down else (active - 1) * full + size
+    stride = rng.choice(
+        (full, full, active * full, span, 0, -span, -full, cfg.line_bytes, rng.randint(-300, 300))
+    )
+    count = rows * (active if down else 1)
+    reach = stride * (count - 1)
+    need = abs(reach) + span
+    if high - low < need + cfg.line_bytes:
+        return walk(cfg, rng, low, high, zeros=zeros)
+    base = rng.randrange(low + max(0, -reach), high - span - max(0, reach))
+    if rng.random() < 0.4:
+        base -= base % rng.choice((cfg.bus_bytes, cfg.line_bytes, full))
+        base = max(base, low + max(0, -reach))
+    parts = []
+    for number in range(count):
+        at = base + number * stride
+        if down:
+            parts += cut(cfg, tile + number // rows, number % rows, at, size)
+        else:
+            for t in range(active):
+                part_size = size if t == active - 1 else full
+                parts += cut(cfg, tile + t, number, at + t * full, part_size)
+    parts = link(cfg, parts, rng, rng.choice((0, 0, 0, 0.3)))
+    if zeros:
+        for t in range(tiles):
+            first = rows if t < active else 0
+            for block in range(first // cfg.m_par, cfg.blocks):
+                mask = sum(1 << r for r in range(cfg.m_par) if block * cfg.m_par + r >= first)
+                parts.append(Part(tile + t, block * cfg.m_par, zero=1, rows=mask))
+    return parts
+
+
+def walks(
+    cfg: Config, rng: random.Random, count: int, low: int, high: int, *, zeros: bool = True
+) -> list[Part]:
+    """Random walks, one after the other, of at least `count` parts together."""
+    parts: list[Part] = []
+    while len(parts) < count:
+        parts += walk(cfg, rng, low, high, zeros=zeros)
+    return parts
+
+
+def bursts(cfg: Config, parts: list[Part]) -> list[list[Part]]:
+    """The parts grouped into requests."""
+    groups: list[list[Part]] = [[]]
+    for part in parts:
+        if part.zero:
+            continue
+        groups[-1].append(part)
+        if not part.more:
+            groups.append([])
+    assert not groups.pop()
+    return groups
+
+
+def requests(cfg: Config, parts: list[Part]) -> list[tuple[int, int, bool]]:
+    """(address, beats - 1, every byte of the line named) of each request, in order."""
+    found = []
+    for group in bursts(cfg, parts):
+        first = group[0].addr // cfg.bus_bytes
+        last = group[-1].end // cfg.bus_bytes
+        covered = {at for part in group for at in range(part.addr, part.end + 1)}
+        found.append((first * cfg.bus_bytes, last - first, len(covered) == cfg.line_bytes))
+    return found
+
+
+def coverage(cfg: Config, parts: list[Part]) -> Counter:
+    """How often the cases happened that the pipes treat apart."""
+    seen: Counter = Counter()
+    for group in bursts(cfg, parts):
+        ends = Counter(part.end // cfg.bus_bytes for part in group)
+        begins = Counter(part.addr // cfg.bus_bytes for part in group)
+        twice = sum(count == 2 for count in ends.values())
+        seen["two parts end in a beat"] += twice
+        seen["twice in a burst"] += twice > 1
+        seen["a row ends where the next begins"] += (
+            any(b in begins for b in ends) and len(group) > 1
+        )
+        seen["row cut by a line"] += group[0].first > 0
+        seen["cut row goes on in a burst"] += group[0].first > 0 and len(group) > 1
+        seen["tail of a cut row shares its beat"] += (
+            group[0].first > 0
+            and len(group) > 1
+            and group[1].addr // cfg.bus_bytes == group[0].addr // cfg.bus_bytes
+        )
+        seen["full line"] += len(range(group[0].addr, group[-1].end)) == cfg.line_bytes - 1
+        seen["short row inside a burst"] += any(
+            p.tail and p.last + 1 < cfg.row_bytes for p in group[:-1]
+        )
+    return seen
