@@ -687,7 +687,7 @@ class Decode(wiring.Component):
         m.d.comb += [
             f.resp.tag.eq(e.tag),
             f.resp.wb.eq(e.wb),
-            f.resp.rd.eq(e.rd),
+            f.resp.rd.eq(Mux(e.wb, e.rd, 0)),
             f.resp.data.eq(e.data),
             f.resp.error.eq(error),
             f.dispatch.eq((e.mmacc | is_ldst | e.move) & (error == ERROR_NONE)),
