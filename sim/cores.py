@@ -1,0 +1,96 @@
+"""Simulated cores that calls share, so that a design is built and compiled once in a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from hdl import isa
+from hdl.config import Config, preset
+
+from .driver import RunResult, SimulationError
+from .engines import open_engine
+from .engines.base import Simulator
+from .memory import IDEAL, Memory, Personality
+from .program import Program, Request
+
+__all__ = ["SharedCore", "as_config", "shared_core"]
+
+_ERRORS = ("none", "illegal", "badgeom", "bus")
+
+
+def as_config(name: str | Config) -> Config:
+    """The Config itself, or the preset of that name. Raises `hdl.config.ConfigError`."""
+    return name if isinstance(name, Config) else preset(name)
+
+
+class SharedCore:
+    """A core that runs one job after the other, each with a memory of its own.
+
+    Tiles and CSRs are as the last job left them; jobs set what they need.
+
+    Parameters
+    ----------
+    simulator : the engine with its core.
+    """
+
+    def __init__(self, simulator: Simulator):
+        self.simulator = simulator
+        self.cfg = simulator.cfg
+        self.engine = simulator.name
+
+    def run(
+        self,
+        memory: Memory,
+        requests: Sequence[Request],
+        *,
+        personality: Personality = IDEAL,
+        seed: int = 0,
+        **limits: int,
+    ) -> RunResult:
+        """Run a program that must not trap. Raises `SimulationError` if it does.
+
+        Parameters
+        ----------
+        memory : L2 during the run.
+        requests, personality, seed, **limits : see `Simulator.run`.
+        """
+        self.simulator.memory = memory
+        try:
+            result = self.simulator.run(requests, personality=personality, seed=seed, **limits)
+        except SimulationError:
+            self.simulator.reset()  # the next job starts from a core that answers
+            raise
+        for index, response in enumerate(result.responses):
+            if response.error:
+                raise SimulationError(
+                    f"request {index} of {len(requests)}, {requests[index]}, answered "
+                    f"{_ERRORS[response.error]}"
+                )
+        return result
+
+    def clear_flags(self, memory: Memory) -> None:
+        """Write 0 to mxstatus."""
+        program = Program(self.cfg)
+        program.csrrw("mxstatus", 0)
+        self.run(memory, program.requests)
+
+    def flags(self, memory: Memory) -> dict[str, bool]:
+        """The sticky bits of mxstatus, by name."""
+        program = Program(self.cfg)
+        program.csrr("mxstatus")
+        status = self.run(memory, program.requests).responses[0].data
+        return {name: bool(field.get(status)) for name, field in isa.MXSTATUS.items()}
+
+
+@lru_cache(maxsize=4)
+def _core(cfg: Config, engine: str) -> SharedCore:
+    return SharedCore(open_engine(engine, cfg))
+
+
+def shared_core(cfg: Config, engine: str = "auto") -> SharedCore:
+    """The one core of a Config and engine in this process.
+
+    Raises what `open_engine` raises for an engine that is unknown or not installed.
+    """
+    return _core(cfg, engine)
