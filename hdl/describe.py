@@ -15,7 +15,15 @@ from .config import Config
 from .formats import Format
 from .tilefile.bank import READS
 
-__all__ = ["Pair", "Table", "describe", "format_pairs", "port_rows", "storage_rows"]
+__all__ = [
+    "Pair",
+    "Table",
+    "describe",
+    "format_pairs",
+    "macs_per_cycle",
+    "port_rows",
+    "storage_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,11 @@ _MODE_TEXT = {
 }
 
 
+def macs_per_cycle(cfg: Config, operand: Format, output: Format) -> int:
+    """Multiply-accumulates a cycle, sustained, of one format pair."""
+    return cfg.m_par * cfg.uop_columns(output.container) * cfg.lanes(operand.container)
+
+
 def format_pairs(cfg: Config) -> tuple[Pair, ...]:
     """Every (operand, output) pair that `cfg` builds, each once, in table order."""
     pairs = []
@@ -64,7 +77,7 @@ def format_pairs(cfg: Config) -> tuple[Pair, ...]:
             modes.setdefault(output, []).append(mode)
         lanes = cfg.lanes(operand.container)
         for output, names in modes.items():
-            macs = cfg.m_par * cfg.uop_columns(output.container) * lanes
+            macs = macs_per_cycle(cfg, operand, output)
             pairs.append(Pair(operand, output, tuple(names), lanes, macs))
     return tuple(pairs)
 
