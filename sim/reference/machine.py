@@ -29,7 +29,7 @@ mfence                answers bus once after a bus error, then the pending error
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,8 +73,8 @@ class Response:
 class MachineMemory(Protocol):
     """What the machine needs of a memory; addresses wrap at the bus's width.
 
-    A memory that can fail also has `read_fails(addr, size)`, asked for whole beats, and
-    `write_fails(addr, size)`; its `write` leaves failing bytes alone.
+    A memory that can fail has a true `can_fail`, `read_fails(addr, size)`, asked for whole beats,
+    and `write_fails(addr, size)`; its `write` leaves failing bytes alone.
     """
 
     def read(self, addr: int, size: int) -> bytes: ...
@@ -118,13 +118,11 @@ class Machine:
         self._split = cfg.accumulators == "split"
         self._numbers = {cfg.csr_base + csr: csr for csr in isa.built_csrs(cfg)}
         self._info = self._mxinfo()
-        self._can_fail = hasattr(memory, "read_fails")
         self._settings: dict[tuple[int, int], Settings] = {}
         self.reset()
 
     def reset(self) -> None:
-        """CSRs to their reset values; tiles, which have none, become zero."""
-        self.tiles[...] = 0
+        """CSRs to their reset values; tiles have none and stay as they are."""
         self.csrs = dict(isa.CSR_RESET)
         self.ms = int(isa.XMCSR_RESET)
         self.bus_pending = False
@@ -141,33 +139,7 @@ class Machine:
     def execute(self, inst: int, rs1: int = 0, rs2: int = 0) -> Response:
         """Execute one word with the values of its scalar registers."""
         try:
-            decoded = isa.decode(inst)
-            if decoded is None or decoded.name not in self._built:
-                raise _IllegalError
-            name, operands = decoded.name, decoded.operands
-            if "csr" in operands:
-                return self._csr(name, operands, rs1 & VALUE_MASK)
-            if self.ms == isa.MsState.OFF or (operands.get("cfile") and not self._split):
-                raise _IllegalError
-            if name == "mmacc.t":
-                self._mmacc(operands)
-            elif name.startswith("mld"):
-                self._load(name[3], operands, rs1 & VALUE_MASK, _signed(rs2))
-            elif name.startswith("mst"):
-                self._store(name[3], operands, rs1 & VALUE_MASK, _signed(rs2))
-            elif name == "mzero":
-                self._group(operands["td"], operands["n"])[...] = 0
-            elif name == "mmov":
-                self._mmov(operands)
-            elif name == "mrelease":
-                self.ms = int(isa.MsState.INITIAL)
-                return Response()
-            elif name == "mfence":
-                pending, self.bus_pending = self.bus_pending, False
-                return Response(error=ERROR_BUS if pending else ERROR_NONE)
-            if not name.startswith("mst"):
-                self.ms = int(isa.MsState.DIRTY)
-            return Response()
+            perform = self._prepare(inst, rs1 & VALUE_MASK, rs2 & VALUE_MASK)
         except _IllegalError:
             return Response(error=ERROR_ILLEGAL)
         except BadGeometryError:
@@ -175,6 +147,63 @@ class Machine:
             return Response(error=ERROR_BADGEOM)
         except _BusError:
             return Response(error=ERROR_BUS)
+        return perform() or Response()
+
+    def trap(self, inst: int, rs1: int = 0, rs2: int = 0) -> int:
+        """The error with which the word would trap now, 0 for none; nothing changes."""
+        try:
+            self._prepare(inst, rs1 & VALUE_MASK, rs2 & VALUE_MASK)
+        except _IllegalError:
+            return ERROR_ILLEGAL
+        except BadGeometryError:
+            return ERROR_BADGEOM
+        except _BusError:
+            return ERROR_BUS
+        return ERROR_NONE
+
+    def footprint(self, inst: int, rs1: int = 0, rs2: int = 0) -> list[tuple[int, int]]:
+        """(address, bytes) of all memory that the word would touch now; nothing changes."""
+        decoded = isa.decode(inst)
+        if decoded is None or "base" not in decoded.operands or self.trap(inst, rs1, rs2):
+            return []
+        blocks = self._blocks(decoded.name[3], decoded.operands)
+        return [
+            (address, sum(block.bytes for block in run) * (rows.stop - rows.start))
+            for run, rows, address in self._transfers(blocks, rs1, _signed(rs2))
+        ]
+
+    def _prepare(self, inst: int, rs1: int, rs2: int) -> Callable[[], Response | None]:
+        """Check all that can trap; what it returns does the work, and cannot."""
+        decoded = isa.decode(inst)
+        if decoded is None or decoded.name not in self._built:
+            raise _IllegalError
+        name, operands = decoded.name, decoded.operands
+        if "csr" in operands:
+            return self._prepare_csr(name, operands, rs1)
+        if self.ms == isa.MsState.OFF or (operands.get("cfile") and not self._split):
+            raise _IllegalError
+        if name == "mmacc.t":
+            return self._prepare_mmacc(operands)
+        if name.startswith("mld"):
+            return self._prepare_load(name[3], operands, rs1, _signed(rs2))
+        if name.startswith("mst"):
+            return self._prepare_store(name[3], operands, rs1, _signed(rs2))
+        return {
+            "mzero": self._prepare_mzero,
+            "mmov": self._prepare_mmov,
+            "mfence": lambda _: self._mfence,
+            "mrelease": lambda _: self._mrelease,
+        }[name](operands)
+
+    def _mfence(self) -> Response:
+        pending, self.bus_pending = self.bus_pending, False
+        return Response(error=ERROR_BUS if pending else ERROR_NONE)
+
+    def _mrelease(self) -> None:
+        self.ms = int(isa.MsState.INITIAL)
+
+    def _tiles_written(self) -> None:
+        self.ms = int(isa.MsState.DIRTY)
 
     # -- CSRs ---------------------------------------------------------------------------------
 
@@ -207,8 +236,6 @@ class Machine:
             self.ms = isa.XMCSR_FIELDS["ms"].get(value)
             return
         csr = self._numbers[number]
-        if csr in isa.READ_ONLY:
-            raise _IllegalError
         bits = {
             isa.Csr.MXCFG: isa.MXCFG_BITS,
             isa.Csr.MXTILE: isa.MXTILE_BITS,
@@ -216,18 +243,26 @@ class Machine:
         }.get(csr, 64)
         self.csrs[csr] = value & ((1 << bits) - 1)
 
-    def _csr(self, name: str, operands: Mapping[str, int], rs1: int) -> Response:
+    def _prepare_csr(
+        self, name: str, operands: Mapping[str, int], rs1: int
+    ) -> Callable[[], Response]:
         number, rd = operands["csr"], operands["rd"]
         old = self._csr_read(number)
         immediate = name.endswith("i")
         source = operands["uimm"] if immediate else operands["rs1"]
         operand = source if immediate else rs1
         kind = name[4]
-        if kind == "w":
-            self._csr_write(number, operand)
-        elif source:
-            self._csr_write(number, old | operand if kind == "s" else old & ~operand)
-        return Response(wb=1, rd=rd, data=old) if rd else Response()
+        writes = kind == "w" or source != 0
+        if writes and self._numbers.get(number) in isa.READ_ONLY:
+            raise _IllegalError
+        new = {"w": operand, "s": old | operand, "c": old & ~operand}[kind]
+
+        def perform() -> Response:
+            if writes:
+                self._csr_write(number, new)
+            return Response(wb=1, rd=rd, data=old) if rd else Response()
+
+        return perform
 
     def _set_status(self, bits: int) -> None:
         self.csrs[isa.Csr.MXSTATUS] |= bits
@@ -263,37 +298,30 @@ class Machine:
                 parts.append(elements[:rows, : settings.k])
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
-    def _mmacc(self, operands: Mapping[str, int]) -> None:
+    def _prepare_mmacc(self, operands: Mapping[str, int]) -> Callable[[], None]:
         imm = {name: field.get(operands["imm"]) for name, field in isa.IMM.items()}
         btr = imm["btr"] ^ isa.BTR_NATIVE
         s = self._check_settings()
         plan = plan_mma(self.cfg, s, operands["tc"], operands["ta"], operands["tb"], btr)
+        return lambda: self._mmacc(s, plan, btr, imm["alpha"], imm["beta"])
+
+    def _mmacc(self, s: Settings, plan: Mma, btr: int, alpha: int, beta: int) -> None:
         # Bit 1 of bTR transposes A; B is held N x K, so B itself is transposed when bit 0 is clear.
         a = self._operand(plan.a_tiles, s, bool(btr & 2))
         b = self._operand(plan.b_tiles, s, not btr & 1)
         c = np.zeros((len(a), len(b)), f"<u{s.out.container // 8}")
         places = list(self._c_places(plan, s))
-        if not imm["beta"]:
+        if not beta:
             for view, rows, columns in places:
                 c[rows, columns] = view
-        d, flags = mma(
-            s.fmt.name,
-            a,
-            b,
-            c,
-            bovf=s.bovf,
-            acc=s.acc,
-            rnd=s.rnd,
-            sat=s.sat,
-            alpha=imm["alpha"],
-            beta=imm["beta"],
-            config=self.cfg,
-        )
+        fields = {"bovf": s.bovf, "acc": s.acc, "rnd": s.rnd, "sat": s.sat}
+        d, flags = mma(s.fmt.name, a, b, c, alpha=alpha, beta=beta, config=self.cfg, **fields)
         for view, rows, columns in places:
             view[...] = d[rows, columns]
         self._set_status(int(np.bitwise_or.reduce(flags, axis=None)) << STATUS_FLAGS_LO)
         if plan.fallback:
             self._set_status(isa.MXSTATUS["guard_fallback"].mask)
+        self._tiles_written()
 
     def _c_places(self, plan: Mma, s: Settings) -> Iterator[tuple[np.ndarray, slice, slice]]:
         """Views of the active part of each tile of C, with its rows and columns in the macro."""
@@ -315,6 +343,10 @@ class Machine:
             top += rows
 
     # -- loads and stores ---------------------------------------------------------------------
+
+    @property
+    def _can_fail(self) -> bool:
+        return getattr(self.memory, "can_fail", False)
 
     def _blocks(self, what: str, operands: Mapping[str, int]) -> list[Block]:
         settings = None if what == "r" else self._check_settings()
@@ -352,10 +384,15 @@ class Machine:
                     address = start + row * stride + run[0].mem_byte
                     yield run, slice(row, row + step), address & mask
 
-    def _load(self, what: str, operands: Mapping[str, int], base: int, stride: int) -> None:
+    def _prepare_load(
+        self, what: str, operands: Mapping[str, int], base: int, stride: int
+    ) -> Callable[[], None]:
         blocks = self._blocks(what, operands)
         check_range([block.tile for block in blocks], self.cfg)
         self._check_base(base)
+        return lambda: self._load(blocks, base, stride)
+
+    def _load(self, blocks: list[Block], base: int, stride: int) -> None:
         for block in blocks:
             self.tiles[block.tile] = 0
         for run, rows, address in self._transfers(blocks, base, stride):
@@ -373,6 +410,7 @@ class Machine:
         for block in blocks:
             if block.active and block.bits % 8:
                 self.tiles[block.tile, : block.rows, block.bytes - 1] &= SPARE_NIBBLE
+        self._tiles_written()
 
     def _failed_beats(self, content: np.ndarray, address: int) -> np.ndarray:
         """`content` with zeros where a beat came with an error."""
@@ -384,10 +422,15 @@ class Machine:
                 self._bus_error()
         return content
 
-    def _store(self, what: str, operands: Mapping[str, int], base: int, stride: int) -> None:
+    def _prepare_store(
+        self, what: str, operands: Mapping[str, int], base: int, stride: int
+    ) -> Callable[[], None]:
         blocks = self._blocks(what, operands)
         check_range([block.tile for block in blocks if block.active], self.cfg)
         self._check_base(base)
+        return lambda: self._store(blocks, base, stride)
+
+    def _store(self, blocks: list[Block], base: int, stride: int) -> None:
         for run, rows, address in self._transfers(blocks, base, stride):
             parts = []
             for block in run:
@@ -411,8 +454,22 @@ class Machine:
         require(first + count <= self.cfg.tiles)
         return self.tiles[first : first + count]
 
-    def _mmov(self, operands: Mapping[str, int]) -> None:
+    def _prepare_mzero(self, operands: Mapping[str, int]) -> Callable[[], None]:
+        target = self._group(operands["td"], operands["n"])
+
+        def perform() -> None:
+            target[...] = 0
+            self._tiles_written()
+
+        return perform
+
+    def _prepare_mmov(self, operands: Mapping[str, int]) -> Callable[[], None]:
         td, ts, n = operands["td"], operands["ts"], operands["n"]
         target, source = self._group(td, n), self._group(ts, n)
         require(td == ts or abs(td - ts) >= n)
-        target[...] = source
+
+        def perform() -> None:
+            target[...] = source
+            self._tiles_written()
+
+        return perform
