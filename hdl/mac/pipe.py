@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -9,8 +11,30 @@ from amaranth.lib.wiring import In, Out
 from ..config import Config
 from ..interfaces import ReadPort, mac_flags, mma_uop, result_write, tile_word
 from .array import MacArray
+from .plan import MacPlan
 
-__all__ = ["MacPipe"]
+__all__ = ["MacPipe", "MacTiming"]
+
+
+@dataclass(frozen=True)
+class MacTiming:
+    """Fixed latencies of the MAC pipe of one Config, in cycles.
+
+    Parameters
+    ----------
+    depth : from a uop's transfer to its tile-file write.
+    loop : W, from a C read until a read sees its result.
+    """
+
+    depth: int
+    loop: int
+
+    @classmethod
+    def of(cls, cfg: Config) -> MacTiming:
+        plan = MacPlan(cfg)
+        return cls(
+            depth=MacPipe.OPERAND_STAGES + plan.latency, loop=plan.latency - plan.c_delay + 2
+        )
 
 
 class MacPipe(wiring.Component):
@@ -29,8 +53,7 @@ class MacPipe(wiring.Component):
 
     Attributes
     ----------
-    depth : cycles from a uop's transfer to its tile-file write.
-    loop : W, cycles from a C read until a read sees its result.
+    timing, depth, loop : see `MacTiming`.
 
     Source: architecture.md section 1; seed 001 section 4.5.
     """
@@ -44,8 +67,8 @@ class MacPipe(wiring.Component):
     def __init__(self, cfg: Config):
         self.cfg = cfg
         self.array = MacArray(cfg)
-        self.depth = self.OPERAND_STAGES + self.array.latency
-        self.loop = self.array.latency - self.array.c_delay + 2
+        self.timing = timing = MacTiming.of(cfg)
+        self.depth, self.loop = timing.depth, timing.loop
         word = ReadPort(tile_word(cfg), cfg.word_bits)
         super().__init__(
             {

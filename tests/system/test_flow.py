@@ -1,0 +1,191 @@
+"""Cycle-exact flow of uops through the whole core: no bubbles, exact waits, overlap, fairness."""
+
+import functools
+
+import pytest
+
+from hdl.config import preset
+from hdl.issue.fairness import PATIENCE
+from hdl.mac.pipe import MacTiming
+from sim.engines.pysim import PySimulator
+from sim.program import Program
+
+CFG = preset("ame32")
+# (bovf, acc): 8, 16 and 32 bit outputs.
+OUTPUTS = {"int8": (1, 0), "int16": (0, 0), "int32": (0, 1)}
+UOPS = {0: 16, 1: 64}  # of a full mmacc, by TILING
+C, A, B = 0, 16, 20  # tiles of different banks, as GEMMs lay them out
+
+
+@functools.cache
+def engine():
+    return PySimulator(CFG)
+
+
+def cycles(body, *, output="int32", tiling=0, m=16, n=16, k=16, memory=()):
+    """Cycles from the first fence's answer to the last one's, around `body(program)`."""
+    bovf, acc = OUTPUTS[output]
+    program = Program(CFG)
+    program.set_cfg("int8", bovf=bovf, acc=acc)
+    program.set_tile(k, m, n, tiling=tiling)
+    program.mfence()
+    start = len(program) - 1
+    body(program)
+    program.mfence()
+    simulator = engine()
+    simulator.memory.clear()
+    for base, size in memory:
+        simulator.memory.add_region(base, size)
+    result = simulator.run(program)
+    assert not any(response.error for response in result.responses)
+    return result.responses[-1].cycle - result.responses[start].cycle
+
+
+def per_mmacc(few, many, **options):
+    """Extra cycles of each mmacc beyond the first `few`; exact, for a steady stream."""
+
+    def repeat(count):
+        def body(program):
+            for _ in range(count):
+                program.mmacc(C, A, B, beta=options.get("beta", 0))
+
+        return body
+
+    rest = {name: value for name, value in options.items() if name != "beta"}
+    extra = cycles(repeat(many), **rest) - cycles(repeat(few), **rest)
+    quotient, remainder = divmod(extra, many - few)
+    assert remainder == 0, f"{extra} cycles for {many - few} mmacc is not a steady rate"
+    return quotient
+
+
+@pytest.mark.parametrize("beta", [0, 1])
+@pytest.mark.parametrize("tiling", UOPS)
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_mmacc_into_one_group_has_no_bubble(output, tiling, beta):
+    """One uop every cycle across consecutive mmacc into the same C group."""
+    assert per_mmacc(3, 6, output=output, tiling=tiling, beta=beta) == UOPS[tiling]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_word_sooner_than_w_waits_exactly(output):
+    """M = N = 4: one uop a mmacc, into the same word: one every W cycles."""
+    loop = MacTiming.of(CFG).loop
+    assert loop <= 13
+    assert per_mmacc(6, 12, output=output, m=4, n=4) == loop
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_overwriting_never_waits(output):
+    """beta = 1 reads no C, so the same word may be written every cycle."""
+    assert per_mmacc(6, 12, output=output, m=4, n=4, beta=1) == 1
+
+
+def test_a_word_just_late_enough_does_not_wait():
+    """Between W uops and fewer, the wait is what is missing, to the cycle."""
+    loop = MacTiming.of(CFG).loop
+    for uops in range(1, loop + 3):
+        # `uops` words of one column block each, so that a word is revisited after `uops` uops.
+        rows = 4 * min(uops, 4)
+        if uops > 4 and uops % 4:
+            continue
+        columns = 4 * max(1, uops // 4)
+        assert per_mmacc(6, 12, m=rows, n=columns) == max(uops, loop), uops
+
+
+def test_operands_beside_c_in_one_bank():
+    """Two reads of a bank fit; only C, A and B all in one bank cost a cycle per block of A."""
+
+    def body(tiles, count):
+        return lambda program: [program.mmacc(*tiles) for _ in range(count)]
+
+    for tiles, expected in (((0, 4, 16), 16), ((0, 16, 4), 16)):
+        assert cycles(body(tiles, 6)) - cycles(body(tiles, 3)) == 3 * expected, tiles
+    crowded = cycles(body((0, 4, 5), 6)) - cycles(body((0, 4, 5), 3))
+    assert 3 * 16 < crowded <= 3 * 20
+
+
+def test_a_bank_full_of_mmacc_starves_nobody():
+    """Load writes, store reads and moves into the bank of an endless mma still get through."""
+    depth = MacTiming.of(CFG).depth
+    bound = PATIENCE + 2 * depth + 8  # cycles for each lost row, with margin
+    mmaccs = 60
+
+    def busy(program):
+        for _ in range(mmaccs):
+            program.mmacc(C, A, B)
+
+    alone = cycles(busy)
+
+    def check(other, rows, **options):
+        def body(program):
+            for _ in range(2):
+                program.mmacc(C, A, B)
+            other(program)
+            for _ in range(mmaccs - 2):
+                program.mmacc(C, A, B)
+
+        together = cycles(body, **options)
+        # The disturbance costs the mma one uop a row at the most, and it does not wait for the
+        # stream to end: it finishes inside it.
+        assert alone <= together <= alone + 2 * rows + bound, (alone, together)
+
+    region = [(0x1000, 0x1000)]
+    check(lambda p: p.mld("r", 7, 0x1000, 16), 16, memory=region)  # bank of C
+    check(lambda p: p.mst("r", 23, 0x1000, 16), 16, memory=region)  # bank of A and B
+    check(lambda p: p.mmov(7, 6), 4)
+    check(lambda p: p.mzero(7), 4)
+
+
+def test_starving_requests_finish_while_mmacc_run():
+    """The 15-cycle rule itself: a load into the bank of the results ends long before they do."""
+    depth = MacTiming.of(CFG).depth
+    simulator = engine()
+    simulator.memory.clear()
+    simulator.memory.add_region(0x1000, 0x1000)
+    program = Program(CFG)
+    program.set_cfg("int8", acc=1)
+    program.set_tile(16, 16, 16)
+    program.mfence()
+    for _ in range(4):
+        program.mmacc(C, A, B)
+    program.mld("r", 7, 0x1000, 16)
+    program.mst("r", 7, 0x1800, 16)  # waits for the load
+    program.mmov(6, 7)  # and so does the move
+    program.mmacc(8, 6, B, beta=1)  # whose copy this reads
+    for _ in range(60):
+        program.mmacc(C, A, B)
+    program.mfence()
+    result = simulator.run(program)
+    assert not any(response.error for response in result.responses)
+    # With slots taken in order, the host's last requests are taken only as earlier ones leave;
+    # had the load starved, its dependants would hold their slots to the end.
+    bound = (64 + 1) * 16 + 16 + (16 + 4) * 2 + 3 * depth + 64
+    assert result.cycles <= bound, result.cycles
+
+
+def test_loads_mma_and_stores_overlap():
+    """Different tiles: the sum of the parts takes hardly longer than the longest of them."""
+    memory = [(0x1000, 0x8000)]
+
+    def mma(program):
+        for _ in range(12):
+            program.mmacc(C, A, B)
+
+    def loads(program):
+        for _ in range(3):
+            program.mld("r", 24, 0x1000, 16, n=4, down=True)
+
+    def stores(program):
+        for _ in range(3):
+            program.mst("r", 8, 0x4000, 16, n=4, down=True)
+
+    def everything(program):
+        for _ in range(3):
+            program.mld("r", 24, 0x1000, 16, n=4, down=True)
+            for _ in range(4):
+                program.mmacc(C, A, B)
+            program.mst("r", 8, 0x4000, 16, n=4, down=True)
+
+    alone = [cycles(body, memory=memory) for body in (mma, loads, stores)]
+    together = cycles(everything, memory=memory)
+    assert together <= max(alone) + 40 < sum(alone) / 2, (together, alone)
