@@ -104,63 +104,67 @@ def test_operands_beside_c_in_one_bank():
     assert 3 * 16 < crowded <= 3 * 20
 
 
-def test_a_bank_full_of_mmacc_starves_nobody():
-    """Load writes, store reads and moves into the bank of an endless mma still get through."""
+# Chains that wait on themselves, each with the tiles of an endless mma that crowds it out: name ->
+# (tiles of the mma, one round, accesses of a round that lose).
+CHAINS = {
+    # Results go to the loaded tile's bank every cycle.
+    "load": (
+        (C, A, B),
+        lambda p: (p.mld("r", 7, 0x1000, 16), p.mst("r", 7, 0x1800, 16)),
+        16,
+    ),
+    # C and B are read from the stored tile's bank every cycle.
+    "store": (
+        (0, 16, 4),
+        lambda p: (p.mst("r", 7, 0x1800, 16), p.mld("r", 7, 0x1000, 16)),
+        32,
+    ),
+    # The result port is busy every cycle.
+    "move": (
+        (C, A, B),
+        lambda p: (p.mmov(30, 31), p.mst("r", 30, 0x1800, 16), p.mld("r", 31, 0x1000, 16)),
+        4,
+    ),
+    "zero": (
+        (C, A, B),
+        lambda p: (p.mzero(30), p.mst("r", 30, 0x1800, 16), p.mld("r", 30, 0x1000, 16)),
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_bank_full_of_mmacc_starves_nobody(name):
+    """The chain ends inside a mma stream long enough for the 15-cycle rule, at a uop an access."""
+    tiles, round_, accesses = CHAINS[name]
     depth = MacTiming.of(CFG).depth
-    bound = PATIENCE + 2 * depth + 8  # cycles for each lost row, with margin
-    mmaccs = 60
+    rounds = 2
+    wait = PATIENCE + depth + 6  # of one access, at most
+    alone_cycles = {}
+    memory = [(0x1000, 0x1000)]
 
-    def busy(program):
-        for _ in range(mmaccs):
-            program.mmacc(C, A, B)
+    def chain(program):
+        for _ in range(rounds):
+            round_(program)
 
-    alone = cycles(busy)
+    alone_cycles["chain"] = cycles(chain, memory=memory)
+    stream = (rounds * accesses * wait + 2 * alone_cycles["chain"]) // 16 + 4
 
-    def check(other, rows, **options):
-        def body(program):
-            for _ in range(2):
-                program.mmacc(C, A, B)
-            other(program)
-            for _ in range(mmaccs - 2):
-                program.mmacc(C, A, B)
+    def mmaccs(program, count=stream):
+        for _ in range(count):
+            program.mmacc(*tiles)
 
-        together = cycles(body, **options)
-        # The disturbance costs the mma one uop a row at the most, and it does not wait for the
-        # stream to end: it finishes inside it.
-        assert alone <= together <= alone + 2 * rows + bound, (alone, together)
+    def both(program):
+        mmaccs(program, 2)
+        chain(program)
+        mmaccs(program, stream - 2)
 
-    region = [(0x1000, 0x1000)]
-    check(lambda p: p.mld("r", 7, 0x1000, 16), 16, memory=region)  # bank of C
-    check(lambda p: p.mst("r", 23, 0x1000, 16), 16, memory=region)  # bank of A and B
-    check(lambda p: p.mmov(7, 6), 4)
-    check(lambda p: p.mzero(7), 4)
-
-
-def test_starving_requests_finish_while_mmacc_run():
-    """The 15-cycle rule itself: a load into the bank of the results ends long before they do."""
-    depth = MacTiming.of(CFG).depth
-    simulator = engine()
-    simulator.memory.clear()
-    simulator.memory.add_region(0x1000, 0x1000)
-    program = Program(CFG)
-    program.set_cfg("int8", acc=1)
-    program.set_tile(16, 16, 16)
-    program.mfence()
-    for _ in range(4):
-        program.mmacc(C, A, B)
-    program.mld("r", 7, 0x1000, 16)
-    program.mst("r", 7, 0x1800, 16)  # waits for the load
-    program.mmov(6, 7)  # and so does the move
-    program.mmacc(8, 6, B, beta=1)  # whose copy this reads
-    for _ in range(60):
-        program.mmacc(C, A, B)
-    program.mfence()
-    result = simulator.run(program)
-    assert not any(response.error for response in result.responses)
-    # With slots taken in order, the host's last requests are taken only as earlier ones leave;
-    # had the load starved, its dependants would hold their slots to the end.
-    bound = (64 + 1) * 16 + 16 + (16 + 4) * 2 + 3 * depth + 64
-    assert result.cycles <= bound, result.cycles
+    alone_cycles["mma"] = cycles(mmaccs)
+    together = cycles(both, memory=memory)
+    lost = together - alone_cycles["mma"]
+    # A starved chain would run when the stream is over, at its full length.
+    assert lost <= rounds * accesses + 8, (lost, alone_cycles)
+    assert alone_cycles["chain"] > rounds * accesses + 8, "the chain is too short to show it"
 
 
 def test_loads_mma_and_stores_overlap():
