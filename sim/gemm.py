@@ -30,7 +30,7 @@ from hdl.formats import Format, lookup
 from .codes import as_codes, random_codes, values_like
 from .cores import as_config, shared_core
 from .driver import SimulationError
-from .engines import ENGINES
+from .engines import ENGINES, EngineMissing
 from .gemm_reference import reference_gemm
 from .kernels import GemmPlan, GemmProblem, Matrix, gemm_program, plan_gemm
 from .layout import GUARD_BYTES, PlacedMatrix
@@ -315,7 +315,7 @@ def _parser() -> Parser:
     for name in ("lda", "ldb", "ldc"):
         parser.add_argument(f"--{name}", type=int, help=f"leading dimension of {name[2].upper()}")
     parser.add_argument("--preset", default="ame32", help="the core (%(default)s)")
-    parser.add_argument("--engine", default="auto", help=f"auto, {', '.join(ENGINES)}")
+    parser.add_argument("--engine", default="auto", help=", ".join(ENGINES))
     parser.add_argument("--tiling", default="auto", help="auto, 1x1 or 2x2")
     parser.add_argument(
         "--from",
@@ -417,7 +417,7 @@ def _command(options: Namespace) -> int:
         names = ("ft", "bovf", "acc", "sat", "rnd", "alpha", "beta", "trans", "pack")
         names += ("lda", "ldb", "ldc", "tiling", "preset", "engine", "latency", "seed")
         result = gemm(*arrays, **{name: getattr(options, name) for name in names})
-    except (ValueError, ConfigError) as error:
+    except (ValueError, ConfigError, EngineMissing) as error:
         raise CommandError(str(error)) from None
     except SimulationError as error:
         print(f"{PROGRAM}: the core failed: {error}", file=sys.stderr)
