@@ -90,6 +90,13 @@ class _BusError(Exception):
     """The instruction answers bus."""
 
 
+_TRAPS = {
+    _IllegalError: ERROR_ILLEGAL,
+    BadGeometryError: ERROR_BADGEOM,
+    _BusError: ERROR_BUS,
+}
+
+
 def _signed(value: int) -> int:
     """A scalar register as two's complement."""
     return (value & VALUE_MASK) - ((value & 1 << 63) << 1)
@@ -140,25 +147,19 @@ class Machine:
         """Execute one word with the values of its scalar registers."""
         try:
             perform = self._prepare(inst, rs1 & VALUE_MASK, rs2 & VALUE_MASK)
-        except _IllegalError:
-            return Response(error=ERROR_ILLEGAL)
-        except BadGeometryError:
-            self._set_status(isa.MXSTATUS["badgeom"].mask)
-            return Response(error=ERROR_BADGEOM)
-        except _BusError:
-            return Response(error=ERROR_BUS)
+        except tuple(_TRAPS) as trap:
+            error = _TRAPS[type(trap)]
+            if error == ERROR_BADGEOM:
+                self._set_status(isa.MXSTATUS["badgeom"].mask)
+            return Response(error=error)
         return perform() or Response()
 
     def trap(self, inst: int, rs1: int = 0, rs2: int = 0) -> int:
         """The error with which the word would trap now, 0 for none; nothing changes."""
         try:
             self._prepare(inst, rs1 & VALUE_MASK, rs2 & VALUE_MASK)
-        except _IllegalError:
-            return ERROR_ILLEGAL
-        except BadGeometryError:
-            return ERROR_BADGEOM
-        except _BusError:
-            return ERROR_BUS
+        except tuple(_TRAPS) as trap:
+            return _TRAPS[type(trap)]
         return ERROR_NONE
 
     def footprint(self, inst: int, rs1: int = 0, rs2: int = 0) -> list[tuple[int, int]]:
