@@ -62,7 +62,7 @@ class GroupMask(wiring.Component):
 
     Members
     -------
-    base : first tile.
+    base : first tile, as the instruction has it; it may not exist.
     group_last : last group; groups start every `stride` (1, 2 or 4) tiles.
     slice_most, slice_last : last slice of the groups before it; of it.
     mask : the tiles.
@@ -73,7 +73,7 @@ class GroupMask(wiring.Component):
         self.cfg = cfg
         super().__init__(
             {
-                "base": In(cfg.tiles_log2),
+                "base": In(5),
                 "group_last": In(3),
                 "stride": In(3),
                 "slice_most": In(3),
@@ -98,7 +98,7 @@ class GroupMask(wiring.Component):
                         slices = ((2 << last) - 1)[:8]
                         mask = mask | Mux(group <= self.group_last, slices << group * stride, 0)
                     m.d.comb += relative.eq(mask)
-        end = Signal(cfg.tiles_log2 + 3)
+        end = Signal(8)
         m.d.comb += [
             self.mask.eq(relative << self.base),
             end.eq(self.base + self.group_last * self.stride + self.slice_last),

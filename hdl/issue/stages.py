@@ -1,0 +1,101 @@
+"""What each stage of the `ame` decoder knows: the layouts of its pipeline registers."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module
+from amaranth.lib import data
+
+from .. import isa
+from ..config import Config
+from ..interfaces import bits_for, host_response, instr
+
+__all__ = ["C_STRIDE", "MODES", "MODE_4X4", "MODE_A_LOG2", "MODE_B_LOG2", "carry", "stage_layouts"]
+
+C_STRIDE = 4
+"""Tiles between C groups in every mode but 4x4."""
+
+MODE_4X4 = len(isa.Tiling)
+MODES = MODE_4X4 + 1
+"""TILING's modes, then 4x4."""
+
+MODE_A_LOG2 = (*(t.a_tiles.bit_length() - 1 for t in isa.Tiling), 2)
+MODE_B_LOG2 = (*(t.b_tiles.bit_length() - 1 for t in isa.Tiling), 2)
+"""Tiles of A and of B, log2, by mode."""
+
+
+def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
+    """Registers of stages B to F (`Decode` says what each adds)."""
+    word = {
+        "tag": cfg.tag_bits,
+        "rd": 5,
+        "wb": 1,
+        "data": 64,
+        "error": 2,  # none yet, or illegal
+        "mmacc": 1,
+        "load": 1,
+        "store": 1,
+        "move": 1,
+        "fence": 1,
+        "release": 1,
+        "f7": isa.FUNCT7.width,
+        "rd_tile": 5,
+        "rs1_tile": 5,
+        "rs2_tile": 5,
+        "far": 1,  # base address above addr_bits
+        "base": cfg.addr_bits,
+        "stride": cfg.addr_bits,
+        "tiling": isa.MXTILE["tiling"].width,
+        "guard4x4": 1,
+        "k": isa.MXTILE["k"].width,
+        "m": isa.MXTILE["m"].width,
+        "n": isa.MXTILE["n"].width,
+    }
+    csrs = {"mxcfg": isa.MXCFG_BITS, "reserved_tile": 1}
+    fmt = {
+        "bad": 1,
+        "ft": bits_for(len(cfg.format_rows)),
+        "out": bits_for(len(cfg.output_formats)),
+        "container_log2": 3,  # log2 of container bits / 4
+        "width_log2": 2,  # log2 of the output's bytes
+        "sat": 1,
+        "rnd": 2,
+    }
+    mode = {"mode": 3, "fallback": 1}
+    counts = {
+        "tiles": 3,  # named by a load or store, less one
+        "down": 1,
+        "slices_log2": 3,
+        "stride_c": 3,
+        "i_last": 3,
+        "j_last": 3,
+        "m_most": cfg.rows_log2,
+        "m_last": cfg.rows_log2,
+        "n_most": cfg.rows_log2,
+        "n_last": cfg.rows_log2,
+        "bytes_most": bits_for(cfg.group_bytes),
+        "bytes_last": bits_for(cfg.group_bytes),
+    }
+    return {
+        "b": data.StructLayout(word | csrs),
+        "c": data.StructLayout(word | fmt),
+        "d": data.StructLayout(word | fmt | mode),
+        "e": data.StructLayout(word | fmt | mode | counts),
+        "f": data.StructLayout(
+            {
+                "instr": instr(cfg),
+                "resp": host_response(cfg),
+                "dispatch": 1,
+                "fence": 1,
+                "release": 1,
+                "fallback": 1,
+            }
+        ),
+    }
+
+
+def carry(m: Module, before: data.View, after: data.View) -> None:
+    """Pass on every field that both stages have."""
+    names = {name for name, _ in before.shape()}
+    for name, _ in after.shape():
+        if name in names:
+            m.d.comb += after[name].eq(before[name])

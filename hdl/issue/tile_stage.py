@@ -1,0 +1,219 @@
+"""Stage F of the decoder: which tiles, in range and apart; the bundle and the answer."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .. import isa
+from ..config import Config
+from ..interfaces import ERROR_BADGEOM, ERROR_BUS, ERROR_NONE, InstrKind
+from .geometry import GroupMask
+from .guard import SIDE
+from .stages import C_STRIDE, MODE_4X4, MODE_A_LOG2, MODE_B_LOG2, MODES, stage_layouts
+
+__all__ = ["TileStage"]
+
+
+class TileStage(wiring.Component):
+    """Stage F of the decoder: which tiles, in range and apart; the bundle and the answer.
+
+    Members
+    -------
+    before, after : the register of the stage before; what this stage's is to hold. Combinational.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        layouts = stage_layouts(cfg)
+        super().__init__({"before": In(layouts["e"]), "after": Out(layouts["f"])})
+
+    def elaborate(self, platform):
+        m = Module()
+        e, f = self.before, self.after
+        cfg = self.cfg
+        rb_log2 = cfg.row_bytes_log2
+        is_ldst = e.load | e.store
+        out, mma, ldst, move = f.instr, f.instr.mma, f.instr.ldst, f.instr.move
+
+        # Slices with bytes: of a C group of the mma, of a group of the load or store.
+        slice_most = Signal(3)
+        slice_last = Signal(3)
+        m.d.comb += [
+            slice_most.eq(e.bytes_most >> rb_log2),
+            slice_last.eq(e.bytes_last >> rb_log2),
+        ]
+
+        # -- mma: masks of A, B and C ----
+        m.submodules.a_mask = a_mask = GroupMask(cfg)
+        m.submodules.b_mask = b_mask = GroupMask(cfg)
+        m.d.comb += [
+            a_mask.base.eq(e.rs1_tile),
+            a_mask.group_last.eq(e.i_last),
+            a_mask.stride.eq(1),
+            b_mask.base.eq(e.rs2_tile),
+            b_mask.group_last.eq(e.j_last),
+            b_mask.stride.eq(1),
+        ]
+        relative = Signal(cfg.tiles)
+        i_stride = Signal(5)
+        row_slices = []
+        for j in range(SIDE):
+            last = Signal(3, name=f"slices{j}")
+            m.d.comb += last.eq(Mux(e.j_last == j, slice_last, slice_most))
+            mask = Signal(8, name=f"slice_mask{j}")
+            m.d.comb += mask.eq(Mux(j <= e.j_last, (2 << last) - 1, 0))
+            row_slices.append(mask)
+        with m.Switch(Cat(e.mode, e.stride_c)):
+            for mode in range(MODES):
+                for stride in (1, 2) if mode == MODE_4X4 else (C_STRIDE,):
+                    a_tiles, b_tiles = 1 << MODE_A_LOG2[mode], 1 << MODE_B_LOG2[mode]
+                    with m.Case(mode | stride << 3):
+                        groups = 0
+                        for i in range(a_tiles):
+                            for j in range(b_tiles):
+                                offset = (i * b_tiles + j) * stride
+                                if offset < cfg.tiles:
+                                    groups = groups | Mux(i <= e.i_last, row_slices[j] << offset, 0)
+                        m.d.comb += [relative.eq(groups), i_stride.eq(b_tiles * stride)]
+        c_mask = Signal(cfg.tiles)
+        c_end = Signal(8)
+        m.d.comb += [
+            c_mask.eq(relative << e.rd_tile),
+            c_end.eq(e.rd_tile + e.i_last * i_stride + e.j_last * e.stride_c + slice_last),
+        ]
+        operands = a_mask.mask | b_mask.mask
+        mma_bad = a_mask.bad | b_mask.bad | (c_end >= cfg.tiles) | (c_mask & operands).any()
+
+        # -- load and store: named tiles of a load, active tiles of a store ----------------------
+        m.submodules.t_mask = t_mask = GroupMask(cfg)
+        named_groups = Signal(3)
+        named_slices = Signal(3)
+        active_last = Signal(3)
+        m.d.comb += [
+            named_groups.eq(Mux(e.down, e.tiles, e.tiles >> e.slices_log2)),
+            named_slices.eq(
+                Mux(
+                    e.tiles < (1 << e.slices_log2) - 1,
+                    e.tiles,
+                    (1 << e.slices_log2) - 1,
+                )
+            ),
+            active_last.eq(Mux(e.down, e.i_last, e.j_last)),
+            t_mask.base.eq(e.rd_tile),
+            t_mask.stride.eq(e.stride_c),
+            t_mask.group_last.eq(Mux(e.load, named_groups, active_last)),
+            t_mask.slice_most.eq(Mux(e.load, named_slices, slice_most)),
+            t_mask.slice_last.eq(Mux(e.load, named_slices, Mux(e.down, slice_most, slice_last))),
+        ]
+        walked = Signal(4)  # tiles from the first to the last active one of a row
+        m.d.comb += walked.eq(Mux(e.down, 1, (e.j_last << e.slices_log2) + slice_last + 1))
+        full_rows = (e.m_last == cfg.rows - 1) & (
+            ~e.down | ((e.i_last == e.tiles) & ((e.i_last == 0) | (e.m_most == cfg.rows - 1)))
+        )
+        full_slices = e.down | (
+            (e.j_last == named_groups)
+            & (slice_last == named_slices)
+            & ((e.j_last == 0) | (slice_most == named_slices))
+        )
+
+        # -- move ----
+        size = e.f7[isa.MOVE["size"].lo : isa.MOVE["size"].lo + isa.MOVE["size"].width]
+        op = e.f7[isa.MOVE["op"].lo : isa.MOVE["op"].lo + isa.MOVE["op"].width]
+        zero = op == isa.MoveOp.MZERO
+        count = Signal(isa.MAX_LOG2_TILES + 1)
+        few = Signal(cfg.tiles)
+        dst_mask = Signal(cfg.tiles)
+        src_mask = Signal(cfg.tiles)
+        m.d.comb += [
+            count.eq(1 << size),
+            few.eq((1 << count) - 1),
+            dst_mask.eq(few << e.rd_tile),
+            src_mask.eq(Mux(zero, 0, few << e.rs1_tile)),
+        ]
+        move_bad = (
+            (e.rd_tile + count > cfg.tiles)
+            | (~zero & (e.rs1_tile + count > cfg.tiles))
+            | (~zero & (e.rd_tile != e.rs1_tile) & (dst_mask & src_mask).any())
+        )
+
+        # -- the answer ----
+        bad = Signal()
+        m.d.comb += bad.eq(
+            (e.mmacc & (e.bad | mma_bad)) | (is_ldst & (e.bad | t_mask.bad)) | (e.move & move_bad)
+        )
+        error = Signal(2)
+        with m.If(e.error != ERROR_NONE):
+            m.d.comb += error.eq(e.error)
+        with m.Elif(bad):
+            m.d.comb += error.eq(ERROR_BADGEOM)
+        with m.Elif(is_ldst & e.far):
+            m.d.comb += error.eq(ERROR_BUS)
+        m.d.comb += [
+            f.resp.tag.eq(e.tag),
+            f.resp.wb.eq(e.wb),
+            f.resp.rd.eq(Mux(e.wb, e.rd, 0)),
+            f.resp.data.eq(e.data),
+            f.resp.error.eq(error),
+            f.dispatch.eq((e.mmacc | is_ldst | e.move) & (error == ERROR_NONE)),
+            f.fence.eq(e.fence),
+            f.release.eq(e.release),
+            f.fallback.eq(e.mmacc & e.fallback),
+        ]
+
+        # -- the bundle ----
+        imm = isa.IMM
+        m.d.comb += [
+            out.kind.eq(
+                Mux(
+                    e.mmacc,
+                    InstrKind.MMA,
+                    Mux(e.load, InstrKind.LOAD, Mux(e.store, InstrKind.STORE, InstrKind.MOVE)),
+                )
+            ),
+            out.reads.eq(
+                Mux(e.mmacc, operands, Mux(e.store, t_mask.mask, Mux(e.move, src_mask, 0)))
+            ),
+            out.writes.eq(Mux(e.mmacc, c_mask, Mux(e.load, t_mask.mask, Mux(e.move, dst_mask, 0)))),
+            mma.a.eq(e.rs1_tile),
+            mma.b.eq(e.rs2_tile),
+            mma.c.eq(e.rd_tile),
+            mma.i_last.eq(e.i_last),
+            mma.j_last.eq(e.j_last),
+            mma.i_stride.eq(i_stride),
+            mma.j_stride.eq(e.stride_c),
+            mma.m_most.eq(e.m_most),
+            mma.m_last.eq(e.m_last),
+            mma.n_most.eq(e.n_most),
+            mma.n_last.eq(e.n_last),
+            mma.shared.eq((a_mask.mask & b_mask.mask).any()),
+            mma.width_log2.eq(e.width_log2),
+            mma.op.ft.eq(e.ft),
+            mma.op.out.eq(e.out),
+            mma.op.k.eq(e.k),
+            mma.op.negate.eq(e.f7[imm["alpha"].lo]),
+            mma.op.overwrite.eq(e.f7[imm["beta"].lo]),
+            mma.op.sat.eq(e.sat),
+            mma.op.rnd.eq(e.rnd),
+            ldst.tile.eq(e.rd_tile),
+            ldst.tiles.eq(Mux(e.load, e.tiles, Mux(e.down, e.i_last, 0))),
+            ldst.down.eq(e.down),
+            ldst.slices_log2.eq(e.slices_log2),
+            ldst.group_stride.eq(e.stride_c),
+            ldst.group_last.eq(e.j_last),
+            ldst.tile_last.eq(e.i_last),
+            ldst.rows_most.eq(e.m_most),
+            ldst.rows_last.eq(e.m_last),
+            ldst.bytes_most.eq(e.bytes_most),
+            ldst.bytes_last.eq(e.bytes_last),
+            ldst.base.eq(e.base),
+            ldst.stride.eq(e.stride),
+            ldst.contiguous.eq(e.stride == walked << rb_log2),
+            ldst.fill.eq(e.load & ~(full_rows & full_slices)),
+            move.dst.eq(e.rd_tile),
+            move.src.eq(e.rs1_tile),
+            move.tiles.eq(count - 1),
+            move.zero.eq(zero),
+        ]
+        return m
