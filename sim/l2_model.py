@@ -4,6 +4,7 @@ Contract: registered outputs. `outputs()` holds what the memory drives in this c
 takes what the core drove in the same cycle, as sampled at its end. A request taken in cycle t
 with latency L has its first beat in cycle t + L; one beat a cycle; any number in flight. Writes
 change memory in the order in which their requests were accepted, when their data arrive.
+While a response is not valid its payload is all ones, so that a core that looks at it is caught.
 `sim/engines/harness.h` is the same model in C++ and draws the same random numbers.
 
 Sources: seed 001 section 4.4, isa.md section 3.
@@ -72,6 +73,7 @@ class Traffic:
     write_requests: int = 0
     fullline_requests: int = 0
     write_beats: int = 0
+    write_responses: int = 0
     write_errors: int = 0
     write_request_stalls: int = 0
     write_data_stalls: int = 0
@@ -148,14 +150,14 @@ class _ReadSide(_Channel):
         self.bursts: list[_Burst] = []
         self.shown: _Burst | None = None
         self.previous: _Burst | None = None
-        self.out = {
-            "pad_dsa_req_rready": int(not self.stall.draw()),
+        self.nothing = {
             "pad_dsa_resp_rvalid": 0,
-            "pad_dsa_resp_rid": 0,
-            "pad_dsa_resp_rdata": 0,
-            "pad_dsa_resp_rlast": 0,
-            "pad_dsa_resp_rerr": 0,
+            "pad_dsa_resp_rid": (1 << cfg.id_bits) - 1,
+            "pad_dsa_resp_rdata": self.data_mask,
+            "pad_dsa_resp_rlast": 1,
+            "pad_dsa_resp_rerr": 1,
         }
+        self.out = {"pad_dsa_req_rready": int(not self.stall.draw()), **self.nothing}
 
     @property
     def in_flight(self) -> int:
@@ -209,8 +211,8 @@ class _ReadSide(_Channel):
             if out["pad_dsa_resp_rlast"]:
                 del self.id_since[self.shown.id]
         self.shown = burst = self._pick(cycle + 1)
-        out["pad_dsa_resp_rvalid"] = int(burst is not None)
         if burst is None:
+            out.update(self.nothing)
             return
         if burst.done == 0 and any(b.done == 0 for b in self.bursts[: self.bursts.index(burst)]):
             t.read_reorders += 1
@@ -224,6 +226,7 @@ class _ReadSide(_Channel):
         self.previous = None if last else burst
         if last:
             self.bursts.remove(burst)
+        out["pad_dsa_resp_rvalid"] = 1
         out["pad_dsa_resp_rid"] = burst.id
         out["pad_dsa_resp_rdata"] = value ^ self.data_mask if failed else value
         out["pad_dsa_resp_rlast"] = int(last)
@@ -268,12 +271,15 @@ class _WriteSide(_Channel):
         self.owed: list[_Burst] = []
         self.answers: list[_Burst] = []
         self.shown: _Burst | None = None
+        self.nothing = {
+            "pad_dsa_resp_wvalid": 0,
+            "pad_dsa_resp_wid": (1 << cfg.id_bits) - 1,
+            "pad_dsa_resp_werr": 1,
+        }
         self.out = {
             "pad_dsa_req_wready": int(not self.stall.draw()),
             "pad_dsa_req_wdready": int(not self.data_stall.draw()),
-            "pad_dsa_resp_wvalid": 0,
-            "pad_dsa_resp_wid": 0,
-            "pad_dsa_resp_werr": 0,
+            **self.nothing,
         }
 
     @property
@@ -365,15 +371,17 @@ class _WriteSide(_Channel):
             if not outs["dsa_pad_resp_wready"]:
                 t.write_response_stalls += 1
                 return
+            t.write_responses += 1
             t.write_errors += out["pad_dsa_resp_werr"]
             del self.id_since[self.shown.id]
         self.shown = burst = self._pick(cycle + 1)
-        out["pad_dsa_resp_wvalid"] = int(burst is not None)
         if burst is None:
+            out.update(self.nothing)
             return
         if burst is not self.answers[0]:
             t.write_reorders += 1
         self.answers.remove(burst)
+        out["pad_dsa_resp_wvalid"] = 1
         out["pad_dsa_resp_wid"] = burst.id
         out["pad_dsa_resp_werr"] = int(burst.failed)
 

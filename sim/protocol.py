@@ -54,6 +54,11 @@ class Rule(IntEnum):
     def text(self) -> str:
         return _TEXTS[self]
 
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers `text` takes."""
+        return sum(f"{{{i}" in self.text for i in range(3))
+
 
 _TEXTS = {
     Rule.VALID_DROPPED: "valid fell before ready",

