@@ -265,7 +265,7 @@ class Generator:
         for _ in range(TRIES):
             what, n = rng.choice(letters), rng.choice((1, 1, 2, 4, 8))
             options = {"n": n, "down": rng.random() < 0.5, "stream": rng.random() < 0.2}
-            tile = rng.randrange(cfg.tiles)
+            tile = rng.randrange(rng.choice((cfg.tiles, 4)))
             stride = self._stride(n * cfg.rows if options["down"] else cfg.rows)
 
             def build(p: Program, base: int, what=what, tile=tile, stride=stride, options=options):
@@ -488,7 +488,7 @@ class Generator:
             self.mmacc: 24,
             self.move: 8,
             self.csr_access: 8,
-            self.trap: 9,
+            self.trap: 13,
             self.fence: 3,
             self.release: 2,
             self.off: 1,

@@ -23,10 +23,10 @@ ERROR_ILLEGAL, ERROR_BADGEOM, ERROR_BUS = 1, 2, 3
 def random_trap(g: Generator) -> None:
     """Append one trap of a random kind; mxcfg and mxtile are as before afterwards."""
     kinds = {
-        _illegal: 3,
+        _illegal: 4,
         _random_word: 1,
-        _bad_settings: 3,
-        _bad_tiles: 2,
+        _bad_settings: 5,
+        _bad_tiles: 3,
         _bad_mode: 1,
         _bad_columns: 1,
         _bus: 1,
