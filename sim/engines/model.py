@@ -14,7 +14,7 @@ from ..memory import READ, READ_ERROR, WRITE, WRITE_ERROR, Memory
 from ..reference.machine import Machine
 from .base import Simulator
 
-__all__ = ["ModelEngine"]
+__all__ = ["ModelSimulator"]
 
 
 class _CheckedMemory:
@@ -73,7 +73,7 @@ class _CheckedMemory:
         return any((perms & WRITE_ERROR).any() for _, perms in self._parts(addr, size))
 
 
-class ModelEngine(Simulator):
+class ModelSimulator(Simulator):
     """The architectural model of a core. Every cycle number of its results is 0.
 
     Of a `Memory` it keeps the permissions byte by byte, which is stricter than the beats of an

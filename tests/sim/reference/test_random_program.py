@@ -11,7 +11,7 @@ import pytest
 
 from hdl import isa
 from hdl.config import PRESETS, Config
-from sim.engines.model import ModelEngine
+from sim.engines.model import ModelSimulator
 from sim.program import Program
 from sim.random_program import random_program
 from sim.reference.machine import Machine
@@ -146,7 +146,7 @@ def test_fences_order_all_that_overlaps(sample):
 
 def test_a_second_run_without_reset_answers_the_same_at_the_end(sample):
     for one in sample[:10]:
-        engine = ModelEngine(one.cfg)
+        engine = ModelSimulator(one.cfg)
         dumps = []
         for _ in range(2):
             engine.memory = one.memory()
@@ -191,7 +191,7 @@ def test_too_small_an_address_space_is_refused():
 
 
 def test_model_engine_answers_errors_of_the_memory():
-    engine = ModelEngine(PRESETS["tiny"])
+    engine = ModelSimulator(PRESETS["tiny"])
     engine.memory.add_region(0x1000, np.arange(1024).astype(np.uint8))
     engine.memory.fail_read(0x1010, 1)
     engine.memory.fail_write(0x1200, 4)
@@ -215,7 +215,7 @@ def test_model_engine_answers_errors_of_the_memory():
 
 @pytest.mark.parametrize("what", ["read", "write"])
 def test_model_engine_refuses_forbidden_bytes(what):
-    engine = ModelEngine(PRESETS["tiny"])
+    engine = ModelSimulator(PRESETS["tiny"])
     region = {"readable": what != "read", "writable": what != "write"}
     engine.memory.add_region(0x1000, 512, **region)
     program = Program(engine.cfg)
