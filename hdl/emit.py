@@ -24,6 +24,7 @@ class EmitError(RuntimeError):
 
 _CELL = re.compile(r"^(  cell )\\(\S+)(?= )", re.MULTILINE)
 _PORT = re.compile(r"^(  wire width \d+ (?:input|output|inout) )\d+( .*\\)(\S+)$", re.MULTILINE)
+_EMPTY = re.compile(r"^  wire width 0 +(?:signed +)?(\\\S+)$", re.MULTILINE)
 _UNNAMED = re.compile(r"\\(port\$\d+\$\d+)(?=[ \n])")
 _CLOCK_AND_RESET = ("clk", "rst")
 
@@ -127,6 +128,17 @@ def _order_ports(module: _Module, order: tuple[str, ...]) -> None:
     module.body = "\n\n".join(chunks)
 
 
+def _drop_empty_wires(module: _Module) -> None:
+    """Take out the aliases of signals without bits, in place: Verilog would give them two bits."""
+    names = dict.fromkeys(_EMPTY.findall(module.body))
+    if not names:
+        return
+    chunks = [chunk for chunk in module.body.split("\n\n") if not _EMPTY.search(chunk)]
+    lines = "\n\n".join(chunks).splitlines(keepends=True)
+    aliases = {f"connect {name} {{  }}\n" for name in names}
+    module.body = "".join(line for line in lines if line not in aliases)
+
+
 def share_modules(text: str, *, ports: tuple[str, ...] = ()) -> str:
     """RTLIL text with one copy of every set of equal modules, and names without escapes.
 
@@ -142,6 +154,7 @@ def share_modules(text: str, *, ports: tuple[str, ...] = ()) -> str:
     modules = _split(text)
     _name_ports_locally(modules)
     for index, module in enumerate(modules):
+        _drop_empty_wires(module)
         _order_ports(module, () if index else ports)
     index_of = {module.name: index for index, module in enumerate(modules)}
     numbers: dict[tuple[str, str], int] = {}  # what a module is -> number of its class
