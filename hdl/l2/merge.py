@@ -11,7 +11,7 @@ from ..config import Config
 from ..interfaces import row_write
 from .buffer import StreamBuffer
 from .entry import beat_ends, beat_parts, burst_rows, part, tail_part, zeroing
-from .shift import bytes_from, bytes_upto, rotate_right
+from .shift import bytes_from, bytes_upto, bytes_wrapped, rotate_right
 
 __all__ = ["Merge"]
 
@@ -182,10 +182,14 @@ class Merge(wiring.Component):
                 chosen.tail.eq(second.tail),
             ]
 
-        # -- the row -------------------------------------------------------------------------
+        # -- the row: each byte from one of three places, or zero ------------------------------
+        payload = out.i.payload
+        zero = self.zero.valid
+        upto = Signal(row_bytes)
+        m.d.comb += upto.eq(bytes_upto(chosen.last, row_bytes))
         # Of lane i, the low bytes lie in the row's beat i and the high ones in beat i + 1.
         high = Signal(bus_bytes)
-        m.d.comb += high.eq(Cat(byte + rows.offset >= bus_bytes for byte in range(bus_bytes)))
+        m.d.comb += high.eq(bytes_wrapped(rows.offset, bus_bytes))
         use_previous = follows | waiting
         data = []
         for lane in range(lanes):
@@ -195,29 +199,25 @@ class Merge(wiring.Component):
             high_now = ~waiting & (at == after)
             low_previous = use_previous & (waiting | (at == after))
             high_previous = use_previous & (waiting | (at == (lane + 2) % lanes))
-            now = Signal(bus_bytes, name=f"now{lane}")
-            before = Signal(bus_bytes, name=f"before{lane}")
+            from_now = Signal(bus_bytes, name=f"from_now{lane}")
+            from_previous = Signal(bus_bytes, name=f"from_previous{lane}")
             m.d.comb += [
-                now.eq(Mux(high_now, high, 0) | Mux(low_now, ~high, 0)),
-                before.eq(Mux(high_previous, high, 0) | Mux(low_previous, ~high, 0)),
+                from_now.eq(Mux(high_now, high, 0) | Mux(low_now, ~high, 0)),
+                from_previous.eq(Mux(high_previous, high, 0) | Mux(low_previous, ~high, 0)),
             ]
             for byte in range(bus_bytes):
                 span = slice(8 * byte, 8 * byte + 8)
                 older = Mux(high[byte], kept[after][span], kept[lane][span])
-                data.append(Mux(now[byte], turned[span], Mux(before[byte], previous[span], older)))
+                earlier = Mux(from_previous[byte], previous[span], older)
+                data.append(Mux(from_now[byte], turned[span], earlier))
 
-        upto = Signal(row_bytes)
-        m.d.comb += upto.eq(bytes_upto(chosen.last, row_bytes))
-        zero = self.zero.valid
-        from_first = Signal(row_bytes)
-        m.d.comb += from_first.eq(bytes_from(chosen.first, row_bytes))
-        payload = out.i.payload
         row = Mux(zero, self.zero.payload.row, chosen.row)
+        tail = chosen.tail.replicate(row_bytes)
         m.d.comb += [
             payload.tile.eq(Mux(zero, self.zero.payload.tile, chosen.tile)),
             payload.block.eq(row[cfg.m_par_log2 :]),
             payload.rows.eq(Mux(zero, self.zero.payload.rows, 1 << chosen.row[: cfg.m_par_log2])),
-            payload.mask.eq(Mux(zero, ~0, from_first & (upto | chosen.tail.replicate(row_bytes)))),
+            payload.mask.eq(Mux(zero, ~0, bytes_from(chosen.first, row_bytes) & (upto | tail))),
             payload.data.eq(Cat(Mux(upto[i] & ~zero, byte, 0) for i, byte in enumerate(data))),
         ]
         return m

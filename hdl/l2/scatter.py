@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import ReadPort, ldst_uop, tile_row
-from .shift import beats_of, bytes_from, bytes_upto, rotate_left
+from .shift import beats_of, bytes_from, bytes_upto, bytes_wrapped, rotate_left
 
 __all__ = ["Scatter", "write_beat", "write_burst"]
 
@@ -124,11 +124,14 @@ class Scatter(wiring.Component):
         free = Signal(range(self.room + 1), init=self.room)
         wait = Signal.like(steps)  # cycles until the row before leaves its register early enough
         most = min(lanes + 1, cfg.beats_per_line)
+        # A part without a beat passes by the register, beside the last beat of the row before.
+        # With one beat a row that saves no cycle: each needs a read of its own.
+        passes = plan.silent if lanes > 1 else Const(0)
         m.d.comb += [
-            self.read.valid.eq(uop_valid & (wait == 0) & (free >= most)),
+            self.read.valid.eq(uop_valid & ((wait == 0) | (passes & (wait == 1))) & (free >= most)),
             granted.eq(self.read.valid & self.read.ready),
         ]
-        with m.If(granted):
+        with m.If(granted & ~passes):
             m.d.sync += wait.eq(steps)
         with m.Elif(wait != 0):
             m.d.sync += wait.eq(wait - 1)
@@ -138,6 +141,7 @@ class Scatter(wiring.Component):
         arrives = Signal()
         coming = Signal(plan_layout, reset_less=True)
         m.d.sync += [arrives.eq(granted), coming.eq(plan)]
+        passing = arrives & coming.silent if lanes > 1 else Const(0)
 
         valid = Signal()
         part = Signal(plan_layout, reset_less=True)
@@ -145,7 +149,7 @@ class Scatter(wiring.Component):
         head = Signal(reset_less=True)  # the part's first beat
         final = Signal()
         m.d.comb += final.eq(part.at == part.stop)
-        with m.If(arrives):
+        with m.If(arrives & ~passing):
             m.d.sync += [valid.eq(1), part.eq(coming), row.eq(self.read.data), head.eq(1)]
         with m.Else():
             m.d.sync += [part.at.eq(part.at + 1), head.eq(0)]
@@ -170,16 +174,16 @@ class Scatter(wiring.Component):
             high.eq(Mux(part.at == 0, held, select(lane[-1:] + lane[:-1], part.at))),
         ]
         # In the row's own order: bytes of lane `at`, and before them the end of the lane before.
-        source = Cat(
-            Mux(
-                byte + part.offset >= bus_bytes,
-                high[8 * byte : 8 * byte + 8],
-                low[8 * byte : 8 * byte + 8],
-            )
-            for byte in range(bus_bytes)
-        )
+        wrapped = Signal(bus_bytes, reset_less=True)
+        with m.If(arrives & ~passing):
+            m.d.sync += wrapped.eq(bytes_wrapped(coming.offset, bus_bytes))
         unturned = Signal(cfg.bus_bits)
-        m.d.comb += unturned.eq(source)
+        m.d.comb += unturned.eq(
+            Cat(
+                Mux(wrapped[byte], high.word_select(byte, 8), low.word_select(byte, 8))
+                for byte in range(bus_bytes)
+            )
+        )
 
         everything = Const((1 << bus_bytes) - 1, bus_bytes)
         after = Signal(bus_bytes)
@@ -191,16 +195,24 @@ class Scatter(wiring.Component):
             upto.eq(bytes_upto(part.end, bus_bytes)),
             strb.eq(
                 (Mux(head, after, everything) & Mux(final & ~part.holds, upto, everything))
-                | held_strb
+                | Mux(head, held_strb, 0)
             ),
             emits.eq(valid & ~part.silent),
         ]
-        with m.If(valid & final & part.holds):
-            m.d.sync += held_strb.eq(upto & Mux(part.silent, after, everything))
-        with m.Elif(emits):
+        with m.If(passing):
+            m.d.sync += [
+                held.eq(self.read.data[-cfg.bus_bits :]),
+                held_strb.eq(
+                    bytes_from(coming.start, bus_bytes) & bytes_upto(coming.end, bus_bytes)
+                ),
+            ]
+        with m.Elif(valid & final & part.holds):
+            m.d.sync += [
+                held.eq(lane[-1]),
+                held_strb.eq(upto & Mux(part.silent, after, everything)),
+            ]
+        with m.Elif(emits & head):
             m.d.sync += held_strb.eq(0)
-        with m.If(valid & final):
-            m.d.sync += held.eq(lane[-1])
 
         # -- the burst -----------------------------------------------------------------------
         is_open = Signal()  # the next beat belongs to it
@@ -225,8 +237,8 @@ class Scatter(wiring.Component):
         follows = Signal()  # another part was promised
         with m.If(emits):
             m.d.sync += [is_open.eq(~last), burst.eq(now)]
-        with m.If(valid & final):
-            m.d.sync += follows.eq(part.more)
+        with m.If(granted):
+            m.d.sync += follows.eq(uop.more)
 
         m.d.comb += self.idle.eq(~uop_valid & ~arrives & ~valid & ~follows & (free == self.room))
         return m

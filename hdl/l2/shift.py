@@ -9,7 +9,15 @@ from amaranth.lib import data
 
 from ..config import Config
 
-__all__ = ["Beats", "beats_of", "bytes_from", "bytes_upto", "rotate_left", "rotate_right"]
+__all__ = [
+    "Beats",
+    "beats_of",
+    "bytes_from",
+    "bytes_upto",
+    "bytes_wrapped",
+    "rotate_left",
+    "rotate_right",
+]
 
 
 def _rotate(m: Module, value: Value, amount: Value, unit: int, name: str, left: bool) -> Signal:
@@ -32,14 +40,28 @@ def rotate_right(m: Module, value: Value, amount: Value, *, unit: int = 8, name:
     return _rotate(m, value, amount, unit, name, False)
 
 
+def _mask(first: Value, count: int) -> list[Value]:
+    """Bits of `bytes_from`, as gates: a small LUT each where comparisons take a carry chain."""
+    bits: list[Value] = [C(1, 1)]
+    for upper in first[: count.bit_length() - 1]:
+        # Twice as many bytes: `upper` says in which half the mask begins.
+        bits = [bit & ~upper for bit in bits] + [bit | ~upper for bit in bits]
+    return bits
+
+
 def bytes_from(first: Value, count: int) -> Value:
-    """Mask of `count` bytes with those at `first` and above set."""
-    return Cat(C(byte, len(first)) >= first for byte in range(count))
+    """Mask of `count` bytes, a power of two, with those at `first` and above set."""
+    return Cat(_mask(first, count))
 
 
 def bytes_upto(last: Value, count: int) -> Value:
-    """Mask of `count` bytes with those up to `last`, inclusive, set."""
-    return Cat(C(byte, len(last)) <= last for byte in range(count))
+    """Mask of `count` bytes, a power of two, with those up to `last`, inclusive, set."""
+    return Cat(reversed(_mask(~last, count)))
+
+
+def bytes_wrapped(offset: Value, count: int) -> Value:
+    """Mask of `count` bytes, a power of two, with the highest `offset` of them set."""
+    return Cat(~bit for bit in reversed(_mask(offset, count)))
 
 
 @dataclass(frozen=True)
