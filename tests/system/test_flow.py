@@ -1,6 +1,7 @@
 """Cycle-exact flow of uops through the whole core: no bubbles, exact waits, overlap, fairness."""
 
 import functools
+from itertools import pairwise
 
 import pytest
 
@@ -193,3 +194,22 @@ def test_loads_mma_and_stores_overlap():
     alone = [cycles(body, memory=memory) for body in (mma, loads, stores)]
     together = cycles(everything, memory=memory)
     assert together <= max(alone) + 40 < sum(alone) / 2, (together, alone)
+
+
+def test_decode_takes_an_instruction_a_cycle():
+    """CSR accesses and short mmacc pass at one a cycle while slots are free."""
+    program = Program(CFG)
+    program.mfence()
+    for value in range(8):
+        program.set_cfg("int8", sat=value & 1)
+        program.csrr("mxtile")
+    program.set_tile(16, 4, 4)
+    for tile in range(8):
+        program.mmacc(tile, A, B, beta=1)
+    simulator = engine()
+    simulator.memory.clear()
+    result = simulator.run(program)
+    taken = result.request_cycles[1:]
+    assert [b - a for a, b in pairwise(taken)] == [1] * (len(taken) - 1)
+    answered = [response.cycle for response in result.responses[1:]]
+    assert [b - a for a, b in pairwise(answered)] == [1] * (len(answered) - 1)

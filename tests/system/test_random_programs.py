@@ -1,0 +1,110 @@
+"""Random instruction programs on the RTL against the architectural model."""
+
+import os
+import random
+from collections import Counter
+
+import pytest
+from lockstep import check, fail_somewhere, programs
+
+from hdl.config import Config, preset
+from sim.engines import available, open_engine
+from sim.personality import FAST, IDEAL, JITTERY, NASTY, SLOW, STALLING
+from sim.program import Program
+
+SEED = int(os.environ.get("TEST_SEED", "1"))
+PERSONALITIES = (IDEAL, SLOW, JITTERY, STALLING, FAST, NASTY)
+LENGTH = 28
+
+COMPILED = [name for name in ("verilator", "cxxrtl") if available().get(name, "") is None][:1]
+needs_compiled = pytest.mark.skipif(not COMPILED, reason="needs a C++ compiler")
+
+# Kinds that a set of programs must really have met.
+POINTS = (
+    *("error none", "error illegal", "error badgeom", "error bus"),
+    *("mmacc tiling 1x1", "mmacc tiling 2x2", "mmacc alpha", "mmacc beta", "mmacc accumulates"),
+    *("K tail", "M tail", "N tail", "N differs from M", "N from M", "sat_hit"),
+    *("stride negative", "stride zero", "stride unaligned", "stride below a row"),
+    *("base unaligned", "access near the wrap of addresses", "mfence", "mmov", "mzero"),
+    *(f"{what} n={n} {way}" for what in "abcr" for n in (1, 2, 4, 8) for way in ("along", "down")),
+)
+
+
+def run_set(engine, cfg, seeds, *, errors=False):
+    coverage = Counter()
+    for number, (seed, program) in enumerate(programs(cfg, seeds, LENGTH)):
+        personality = PERSONALITIES[number % len(PERSONALITIES)]
+        prepare = fail_somewhere(program, random.Random(seed)) if errors else lambda memory: None
+        check(engine, program, personality, seed, prepare=prepare)
+        coverage += program.coverage
+    return coverage
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_tiny_on_pysim(part):
+    """Ten programs without any compiler."""
+    first = 1000 * SEED + 5 * part
+    run_set(open_engine("pysim", preset("tiny")), preset("tiny"), range(first, first + 5))
+
+
+@needs_compiled
+def test_ame32_on_a_compiled_engine():
+    """Two hundred programs in six personalities, each twice; every named kind occurs."""
+    cfg = preset("ame32")
+    engine = open_engine(COMPILED[0], cfg, progress=False)
+    coverage = run_set(engine, cfg, range(10_000 * SEED, 10_000 * SEED + 200))
+    missing = [point for point in POINTS if not coverage[point]]
+    assert not missing, f"seed {SEED}: never happened: {missing}"
+
+
+@needs_compiled
+def test_bus_errors_on_a_compiled_engine():
+    """Failing beats and writes: zeros, the sticky bit, the next mfence."""
+    cfg = preset("ame32")
+    engine = open_engine(COMPILED[0], cfg, progress=False)
+    first = 20_000 * SEED
+    run_set(engine, cfg, range(first, first + 40), errors=True)
+
+
+# Other shapes of the same generator: eight wide registers, one row a word, one slot, few ids.
+SHAPES = {
+    "registers": Config(name="registers", tiles=8, rows=8, row_bits=256, m_par=4, n_par=2, slots=4),
+    "narrow": Config(name="narrow", m_par=1, n_par=1, banks=2, slots=1, l2_ids=2),
+    "bus64": Config(name="bus64", bus_bits=64, line_bytes=32, m_par=8, n_par=4, slots=2, banks=8),
+}
+
+
+@needs_compiled
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_other_shapes(shape):
+    """No preset's constant is baked in."""
+    cfg = SHAPES[shape]
+    engine = open_engine(COMPILED[0], cfg, progress=False)
+    run_set(engine, cfg, range(30_000 * SEED, 30_000 * SEED + 100))
+
+
+@needs_compiled
+@pytest.mark.slow
+def test_many_programs():
+    cfg = preset("ame32")
+    engine = open_engine(COMPILED[0], cfg, progress=False)
+    run_set(engine, cfg, range(40_000 * SEED, 40_000 * SEED + 2000))
+
+
+def test_reset_in_mid_flight():
+    """Whatever was under way when reset came, the next program finds a fresh core."""
+    cfg = preset("tiny")
+    engine = open_engine("pysim", cfg)
+    rng = random.Random(SEED)
+    for seed, program in programs(cfg, range(50_000 * SEED, 50_000 * SEED + 4), 12):
+        engine.memory = program.memory()
+        stop = rng.randrange(20, 900)
+        engine.run(program.program, personality=JITTERY, seed=seed, stop_after=stop)
+        engine.reset()
+        probe = Program(cfg)
+        for csr in ("mxcfg", "mxtile", "mxstatus", "xmcsr"):
+            probe.csrr(csr)
+        values = [response.data for response in engine.run(probe).responses]
+        assert values == [0, 16 | 16 << 8 | 1 << 16, 0, 1], f"seed {SEED}, reset after {stop}"
+    check(engine, program, IDEAL, seed, runs=1)
