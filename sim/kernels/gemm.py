@@ -13,15 +13,25 @@ __all__ = ["gemm_program"]
 
 
 class _Writer:
-    """Appends instructions to a program; writes mxtile only when it changes."""
+    """Appends instructions to a program; writes mxtile only when it must change."""
 
     def __init__(self, plan: GemmPlan):
         self.plan = plan
         self.program = Program(plan.cfg)
+        self._fields: dict[str, int] = {"k": 1, "m": 1, "n": 1, "tiling": isa.Tiling.T1X1}
         self._mxtile: int | None = None
 
-    def geometry(self, k: int, m: int, n: int, tiling: int = isa.Tiling.T1X1) -> None:
-        value = mxtile_value(k, m, n, tiling=tiling)
+    def _geometry(self, **fields: int) -> None:
+        """Set the fields of mxtile that the next instruction looks at; the others stay.
+
+        M and N of whole tiles are written as those of one tile, which is what holds in each.
+        """
+        rows = self.plan.cfg.rows
+        for name in ("m", "n"):
+            if name in fields and fields[name] % rows == 0:
+                fields[name] = rows
+        self._fields |= fields
+        value = mxtile_value(**self._fields)
         if value != self._mxtile:
             self.program.csrrw("mxtile", value)
             self._mxtile = value
@@ -34,7 +44,7 @@ class _Writer:
     def loads(self, step: Step) -> None:
         """What a step reads of A and B."""
         for load in step.loads:
-            self.geometry(load.k, load.rows, load.rows)
+            self._geometry(**{"k": load.k, "m" if load.what == "a" else "n": load.rows})
             matrix = self.plan.matrix(load.what)
             self.program.mld(
                 load.what,
@@ -49,7 +59,7 @@ class _Writer:
         """A step's mmaccs, and the stores of a block that it finishes."""
         problem = self.plan.problem
         for pair in step.pairs:
-            self.geometry(pair.k, pair.m, pair.n, pair.tiling)
+            self._geometry(k=pair.k, m=pair.m, n=pair.n, tiling=pair.tiling)
             self.program.mmacc(
                 pair.c, pair.a, pair.b, beta=int(pair.first), alpha=int(problem.alpha < 0)
             )
@@ -57,7 +67,7 @@ class _Writer:
             self._c(self.program.mst, group)
 
     def _c(self, move, group: CGroup) -> None:
-        self.geometry(1, group.rows, group.columns)
+        self._geometry(m=group.rows, n=group.columns)
         c = self.plan.problem.c
         move("c", group.tile, c.address(group.row, group.column), c.stride, n=group.n)
 

@@ -1,0 +1,154 @@
+"""The GEMM kernel's programs on the architectural model: every size, tail, stride and option."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gemm_cases import OUTPUTS, SEED, Case, product
+
+from hdl.config import preset
+from sim.gemm import gemm
+from sim.kernels import Matrix
+from sim.layout import GUARD_BYTES, PlacedMatrix
+from sim.memory import Memory
+
+
+@pytest.mark.parametrize("name", ["ame32", "tiny"])
+def test_random_cases(name: str) -> None:
+    for index in range(150):
+        case = Case(SEED + index)
+        result = gemm(case.a, case.b, case.c, preset=name, engine="model", **case.options)
+        assert np.array_equal(result.c, case.expected()), case
+        assert result.bit_exact, case
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows": 8},
+        {"row_bits": 256},
+        {"row_bits": 64, "bus_bits": 64, "line_bytes": 32},
+        {"tiles": 16, "banks": 2},
+        {"tiles": 8, "banks": 1},
+        {"addr_bits": 20},
+    ],
+    ids=str,
+)
+def test_other_geometries(changes: dict) -> None:
+    cfg = preset("ame32").replace(**changes)
+    done = 0
+    for index in range(40):
+        case = Case(SEED + index, options={"tiling": "auto"})
+        try:
+            result = gemm(case.a, case.b, case.c, preset=cfg, engine="model", **case.options)
+        except ValueError as error:
+            assert "does not fit" in str(error), case
+            continue
+        assert np.array_equal(result.c, case.expected(cfg.row_bits // 8)), case
+        assert result.bit_exact, case
+        done += 1
+    assert done >= 20
+
+
+@pytest.mark.parametrize("tiling", ["1x1", "2x2"])
+@pytest.mark.parametrize("bits", list(OUTPUTS))
+def test_accumulating_blocks_in_turn(bits: int, tiling: str) -> None:
+    """beta = 1 over many short blocks: C of the next is loaded while older ones are in work."""
+    noise = np.random.default_rng(SEED)
+    a = noise.integers(-128, 128, (128, 16)).astype(np.int8)
+    b = noise.integers(-128, 128, (16, 128)).astype(np.int8)
+    c = noise.integers(-(1 << bits - 1), 1 << bits - 1, (128, 128))
+    result = gemm(a, b, c, beta=1, tiling=tiling, engine="model", **OUTPUTS[bits])
+    expected = product(a, b, c, bits=bits)
+    assert np.array_equal(result.c, (expected & (1 << bits) - 1).astype(result.c.dtype))
+
+
+@pytest.mark.parametrize("trans", ["nn", "nt", "tn", "tt"])
+def test_transposes(trans: str) -> None:
+    noise = np.random.default_rng(SEED)
+    a = noise.integers(-128, 128, (19, 37)).astype(np.int8)
+    b = noise.integers(-128, 128, (37, 23)).astype(np.int8)
+    given_a = a.T if trans[0] == "t" else a
+    given_b = b.T if trans[1] == "t" else b
+    result = gemm(given_a, given_b, trans=trans, acc=1, engine="model")
+    assert np.array_equal(result.c.view(np.int32), a.astype(int) @ b)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 5), (5, 0, 5), (5, 5, 0), (0, 0, 0)])
+@pytest.mark.parametrize("beta", [0, 1])
+def test_sizes_of_zero(m: int, n: int, k: int, beta: int) -> None:
+    a, b = np.ones((m, k), np.int8), np.ones((k, n), np.int8)
+    c = np.full((m, n), 7, np.int16)
+    result = gemm(a, b, c, beta=beta, engine="model")
+    assert result.bit_exact
+    assert np.array_equal(result.c, c if beta else np.zeros((m, n)))
+
+
+def test_an_identity_gives_its_factor() -> None:
+    a = np.random.default_rng(SEED).integers(-128, 128, (45, 33)).astype(np.int8)
+    result = gemm(a, np.eye(33, dtype=np.int8), engine="model")
+    assert np.array_equal(result.c.view(np.int16), a)
+
+
+def test_flags_are_those_of_this_job_alone() -> None:
+    full = np.full((16, 16), -128, np.int8)
+    hit = gemm(full, full, sat=1, engine="model")
+    assert hit.flags["sat_hit"] and (hit.c == 0x7FFF).all()
+    assert not any(gemm(full, np.zeros_like(full), sat=1, engine="model").flags.values())
+
+
+def test_codes_and_numbers_are_the_same() -> None:
+    a = np.array([[-128, -1], [1, 127]], np.int8)
+    signed = gemm(a, a, engine="model").c
+    assert np.array_equal(signed, gemm(a.view(np.uint8), a.view(np.uint8), engine="model").c)
+    assert np.array_equal(signed, gemm(a.astype(float), a.astype(float), engine="model").c)
+
+
+ONES = np.ones((4, 4), np.int8)
+WRONG = [
+    ({"a": np.ones((4, 5), np.int8)}, "K must be equal"),
+    ({"a": np.ones(4, np.int8)}, "A must have two dimensions, not 1"),
+    ({"b": ONES.astype(bool)}, "B must hold integers or floats, not bool"),
+    ({"b": ONES.astype(int) * 256}, "B holds 256 to 256: a code of int8 is -128 to 255"),
+    ({"c": np.ones((4, 3), int), "beta": 1}, "C must be 4 x 4, not 4 x 3"),
+    ({"beta": 1}, "beta = 1 needs C"),
+    ({"beta": 2, "c": ONES}, "beta = 2 is not built: use 0 or 1"),
+    ({"alpha": 0}, "alpha = 0 is not built: use 1 or -1"),
+    ({"lda": 3}, "lda = 3 is below a row of A, 4 elements"),
+    ({"ldb": 3}, "ldb = 3 is below a row of B, 4 elements"),
+    ({"ldc": 3}, "ldc = 3 is below a row of C, 4 elements"),
+    ({"trans": "nc"}, "trans = 'nc' is unknown"),
+    ({"pack": False}, "trans = nn without packing is not built yet"),
+    ({"tiling": "4x4"}, "tiling 4x4 is not built yet"),
+    ({"tiling": "3x3"}, "unknown tiling '3x3'"),
+    ({"ft": "bf16"}, "ame32 does not build bf16"),
+    ({"ft": "int9"}, "unknown number format 'int9'"),
+    ({"acc": 2}, "acc = 2 is undefined"),
+    ({"sat": 2}, "sat = 2 is undefined"),
+    ({"rnd": 4}, "rnd = 4 is undefined"),
+    ({"preset": "ame33"}, "unknown preset 'ame33'"),
+    ({"preset": preset("ame32").replace(addr_bits=16), "lda": 30000}, "A does not fit in 16"),
+    ({"latency": 0}, "latency = 0 is not possible"),
+    ({"engine": "fpga"}, "unknown engine 'fpga'"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG, ids=lambda value: str(value)[:30])
+def test_wrong_arguments(changes: dict, message: str) -> None:
+    arguments = {"a": ONES, "b": ONES, "engine": "model", **changes}
+    with pytest.raises(ValueError) as caught:
+        gemm(**arguments)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("offset", [-1, 3, 4, GUARD_BYTES])
+def test_a_stray_byte_is_found(offset: int) -> None:
+    """One byte before, between and behind the rows of a matrix of three bytes a row, ld 5."""
+    memory = Memory()
+    codes = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    matrix = Matrix("C", 2, 3, 8, 0x1000, 5)
+    place = PlacedMatrix(memory, matrix, codes, writable=True, noise=np.random.default_rng(SEED))
+    assert place.holds(codes) and np.array_equal(place.codes(), codes)
+    other = bytes([memory.read(0x1000 + offset, 1)[0] ^ 1])
+    memory.write(0x1000 + offset, other)
+    assert not place.holds(codes)
