@@ -11,6 +11,10 @@ from sim import gemm
 from sim.driver import SimulationError
 
 KEYS = [
+    *("m", "n", "k", "ft", "preset", "tiling", "engine", "latency", "cycles", "macs"),
+    *("peak_macs_per_cycle", "bound_cycles", "utilisation", "mac_utilisation"),
+    *("read_beats", "write_beats", "bit_exact", "seconds"),
+]
     "m",
     "n",
     "k",

@@ -15,6 +15,9 @@ from sim.ops import mma
 
 SEED = int(os.environ.get("TEST_SEED", "777"))
 FLAGS = [
+    *("guard_fallback", "badgeom", "inexact", "sat_hit"),
+    *("invalid", "overflow", "underflow", "bus_error"),
+]
     "guard_fallback",
     "badgeom",
     "inexact",
