@@ -43,6 +43,10 @@ class Compiler:
     command: tuple[str, ...]
     version: str
 
+    @property
+    def name(self) -> str:
+        return Path(self.command[0]).name
+
 
 def cache_dir() -> Path:
     """Where libraries are kept: OPENMXU_CACHE_DIR, or the user's cache folder."""
@@ -191,4 +195,4 @@ def compile_harness(compiler: Compiler, flags: Iterable[str], folder: Path) -> N
     for source in HARNESS:
         shutil.copy(source, folder)
     command = [*compiler.command, *flags, "-shared", "-fPIC", "-o", "core.so", "harness.cpp"]
-    run_tool(command, folder, f"compiling with {compiler.command[0]}")
+    run_tool(command, folder, f"compiling with {compiler.name}")

