@@ -40,7 +40,7 @@ class StorePipe(wiring.Component):
 
     UOP_TO_READ = Scatter.UOP_TO_READ
     READ_TO_REQUEST = Scatter.READ_TO_BEAT + 2
-    REQUEST_TO_DATA = 2
+    REQUEST_TO_DATA = 1
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
@@ -109,7 +109,7 @@ class StorePipe(wiring.Component):
         pop = Signal()
         beat, _ = queue("beats", write_beat(cfg), scatter.beat_en, scatter.beat, pop)
         m.d.comb += [
-            pop.eq((allowed != 0) & (~word | self.pad_dsa_req_wdready)),
+            pop.eq(((allowed != 0) | taken) & (~word | self.pad_dsa_req_wdready)),
             scatter.room_back.eq(pop),
             self.dsa_pad_req_wdvalid.eq(word),
             self.dsa_pad_req_wdata.eq(beat.data),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import random
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from amaranth.hdl import Value
+from amaranth.lib.memory import Memory as HardwareMemory
+from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
 from l2_walks import Part
 
-from hdl.config import Config
+from hdl.config import Config, preset
+from hdl.interfaces import l2_read_members, l2_write_members
 from hdl.l2.load import LoadPipe
 from hdl.l2.store import StorePipe
 from sim.memory import L2Model, Memory, Personality
@@ -19,40 +22,53 @@ from sim.stream_check import StreamChecker
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
 
+AME = preset("ame32")
+CONFIGS = {
+    "ids4": AME.replace(l2_ids=4, m_par=2, n_par=1),
+    "id1": AME.replace(l2_ids=1),
+    "row256": AME.replace(tiles=8, rows=8, row_bits=256, l2_ids=8),
+    "row512": AME.replace(rows=4, row_bits=512, line_bytes=128, m_par=2, n_par=2),
+    "line32": AME.replace(line_bytes=32, m_par=1, n_par=1),
+    "line16": AME.replace(line_bytes=16, rows=8, m_par=8, banks=1),
+    "bus64": AME.replace(bus_bits=64, line_bytes=32, l2_ids=2),
+    "line128": AME.replace(line_bytes=128, l2_ids=16, addr_bits=32),
+}
+"""Odd ones beside the preset, by name."""
+
 
 @dataclass
 class Run:
-    """What was seen of one run, cycle by cycle where it matters."""
+    """What one run did. Lists of (cycle, ...) in order; cycles count from the run's start."""
 
-    cycles: int = 0
-    requests: list[tuple[int, int, int]] = field(default_factory=list)  # cycle, addr, len
-    request_ids: list[int] = field(default_factory=list)
+    uops: list[int] = field(default_factory=list)
+    requests: list[tuple[int, int, int, int]] = field(default_factory=list)  # addr, beats, id
     full_lines: int = 0
-    writes: list[Any] = field(default_factory=list)  # (cycle, tile, block, rows, mask, data)
-    retired: list[tuple[int, int]] = field(default_factory=list)
+    beats: list[int] = field(default_factory=list)
+    writes: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+    retired: list[tuple[int, int]] = field(default_factory=list)  # tile
+    reads: list[tuple[int, int, int]] = field(default_factory=list)  # tile, row
     bus_errors: int = 0
-    accepted: list[int] = field(default_factory=list)  # cycle of each uop
-    beats: list[int] = field(default_factory=list)  # cycle of each beat on the data channel
-    reads: list[tuple[int, int, int]] = field(default_factory=list)  # cycle, tile, row
-    offered: dict[str, int] = field(default_factory=dict)  # first cycle of each valid
-    idle: int = -1  # cycle in which the pipe got idle for good
+    first_valid: dict[str, int] = field(default_factory=dict)
+    idle: int = -1
 
-
-def set_part(ctx: Any, payload: Any, part: Part) -> None:
-    for name in ("tile", "row", "addr", "first", "last", "tail", "more", "zero", "rows"):
-        value = getattr(part, name)
-        ctx.set(payload[name], value & ((1 << len(payload[name])) - 1))
+    @property
+    def span(self) -> int:
+        """Cycles from the first beat to the last."""
+        return self.beats[-1] - self.beats[0] + 1
 
 
 class Bench:
-    """Everything both pipes share: the uop source, L2, checks of streams and of `idle`.
+    """What both pipes share: the uop source, L2, checks of streams and of `idle`.
 
     Parameters
     ----------
     gap : chance that the next uop is not offered in a cycle.
     stall : chance that the tile file does not grant in a cycle.
-    bound : cycles that the run may take.
+    probe : chance that the inputs are shaken in a cycle, to see that no output follows them.
     """
+
+    follows: tuple[str, ...] = ()
+    """Outputs that may depend on inputs of the same cycle."""
 
     def __init__(
         self,
@@ -64,7 +80,7 @@ class Bench:
         *,
         gap: float = 0.0,
         stall: float = 0.0,
-        bound: int = 0,
+        probe: float = 0.0,
     ):
         self.dut, self.parts, self.memory = dut, parts, memory
         self.cfg: Config = dut.cfg
@@ -73,132 +89,162 @@ class Bench:
             self.cfg, memory, personality, seed, read=self.load, write=not self.load
         )
         self.rng = random.Random(seed)
-        self.gap, self.stall = gap, stall
-        self.bound = bound or 2000 + 60 * len(parts)
+        self.gap, self.stall, self.probe = gap, stall, probe
+        self.bound = 3000 + 60 * len(parts)
         self.note = f"TEST_SEED={SEED}, run seed {seed}, {personality.name}"
-        self.run = Run()
+        self.result = Run()
+        self.uop_check = StreamChecker("uops")
+        self.tile_check = StreamChecker("tile file")
 
-    def simulate(self) -> Run:
+    def run(self) -> Run:
         sim = Simulator(self.dut)
         sim.add_clock(1e-6)
-        sim.add_testbench(self.bench)
+        sim.add_testbench(self.play)
         sim.run()
-        return self.run
+        return self.result
 
     def ports(self) -> dict[str, Any]:
-        from sim.l2_model import _OUTPUTS
-
+        """Outputs sampled every cycle, by name."""
         dut = self.dut
-        ports = {name: getattr(dut, name) for name in _OUTPUTS["r" if self.load else "w"]}
-        ports |= {
-            "uops.valid": dut.uops.valid,
-            "uops.ready": dut.uops.ready,
-            "idle": dut.idle,
-            "bus_error": dut.bus_error,
-        }
-        if self.load:
-            ports |= {
-                "write.valid": dut.write.valid,
-                "write.payload": dut.write.payload.as_value(),
-                "retired": dut.retired,
-                "retired_tile": dut.retired_tile,
-            }
-        else:
-            ports |= {
-                "read.valid": dut.read.valid,
-                "read.ready": dut.read.ready,
-                "read.tile": dut.read.addr.tile,
-                "read.row": dut.read.addr.row,
-                "reading": dut.reading,
-                "reading_tile": dut.reading_tile,
-            }
-        return ports
+        members = l2_read_members(self.cfg) if self.load else l2_write_members(self.cfg)
+        ports = {name: getattr(dut, name) for name, m in members.items() if m.flow == Out}
+        ports |= {"uops.ready": dut.uops.ready, "idle": dut.idle, "bus_error": dut.bus_error}
+        return ports | self.tile_ports()
 
-    async def bench(self, ctx: Any) -> None:
-        dut, run, rng = self.dut, self.run, self.rng
+    async def play(self, ctx: Any, stop: int | None = None) -> None:
+        """Run until everything is done, or to a cycle."""
+        dut, run, rng = self.dut, self.result, self.rng
         ports = self.ports()
         names, signals = list(ports), list(ports.values())
-        driven: dict[str, int] = {}
-        offered = -1
-        next_part = 0
+        uop_fields = dut.uops.payload.shape()
+        offered = 0  # the part's bits, once offered
+        number = 0
         quiet = 0
-        self.checks = {"uops": StreamChecker("uops"), "tile": StreamChecker("tile file")}
-        self.start()
+        ctx.set(dut.uops.valid, 0)
         while quiet < 5:
             cycle = self.model.cycle
-            assert cycle < self.bound, f"not idle after {cycle} cycles; {self.note}"
+            if cycle == stop:
+                return
+            assert cycle < self.bound, f"not done and idle after {cycle} cycles; {self.note}"
             for name, value in self.model.outputs().items():
-                if driven.get(name) != value:
-                    ctx.set(getattr(dut, name), value)
-                    driven[name] = value
-            if offered < 0 and next_part < len(self.parts) and rng.random() >= self.gap:
-                offered = next_part
-                set_part(ctx, dut.uops.payload, self.parts[offered])
-                ctx.set(dut.uops.valid, 1)
+                ctx.set(getattr(dut, name), value)
+            waits = ctx.get(dut.uops.valid)
+            if not waits:
+                # Rubbish while nothing is offered, so that a design that looks is caught.
+                offered = rng.getrandbits(uop_fields.size)
+                if number < len(self.parts) and rng.random() >= self.gap:
+                    offered = pack(uop_fields, vars(self.parts[number]))
+                    waits = 1
+                ctx.set(dut.uops.payload.as_value(), offered)
+                ctx.set(dut.uops.valid, waits)
             self.drive(ctx)
+            if rng.random() < self.probe:
+                self.shake(ctx, ports)
             _, _, *values = await ctx.tick().sample(*signals)
             seen = dict(zip(names, values, strict=True))
             self.model.step(seen)
-            run.cycles = cycle + 1
+            self.uop_check.step(waits, seen["uops.ready"], offered)
             for name in names:
                 if name.endswith("valid") and seen[name]:
-                    run.offered.setdefault(name, cycle)
-            if offered >= 0 and seen["uops.ready"]:
-                run.accepted.append(cycle)
-                next_part, offered = offered + 1, -1
+                    run.first_valid.setdefault(name, cycle)
+            taken = waits and seen["uops.ready"]
+            self.observe(cycle, seen, self.parts[number] if taken else None)
+            if taken:
+                run.uops.append(cycle)
+                number += 1
                 ctx.set(dut.uops.valid, 0)
-                # Rubbish while nothing is offered, so that a design that looks is caught.
-                ctx.set(dut.uops.payload.as_value(), rng.getrandbits(64))
             run.bus_errors += seen["bus_error"]
-            self.observe(cycle, seen)
+            self.note_request(cycle, seen)
             if seen["idle"]:
                 assert self.model.idle, f"idle with requests in flight, cycle {cycle}; {self.note}"
-            if seen["idle"] and next_part == len(self.parts):
-                run.idle = cycle if not quiet else run.idle
+            if seen["idle"] and number == len(self.parts) and not taken:
+                run.idle = run.idle if quiet else cycle
                 quiet += 1
             else:
-                quiet = 0
+                assert not quiet, f"idle fell without a uop, cycle {cycle}; {self.note}"
 
-    def start(self) -> None: ...
+    def note_request(self, cycle: int, seen: dict[str, Any]) -> None:
+        run, traffic = self.result, self.model.traffic
+        k = "r" if self.load else "w"
+        if len(run.requests) < (traffic.read_requests if self.load else traffic.write_requests):
+            run.requests.append(
+                (
+                    cycle,
+                    seen[f"dsa_pad_req_{k}addr"],
+                    seen[f"dsa_pad_req_{k}len"] + 1,
+                    seen[f"dsa_pad_req_{k}id"],
+                )
+            )
+            run.full_lines += seen.get("dsa_pad_req_fullline", 0)
+        if len(run.beats) < (traffic.read_beats if self.load else traffic.write_beats):
+            run.beats.append(cycle)
 
-    def drive(self, ctx: Any) -> None: ...
+    def shake(self, ctx: Any, ports: dict[str, Any]) -> None:
+        """Every input takes other values for a moment."""
+        inputs = [Value.cast(port) for port in self.inputs()]
+        fixed = [port for name, port in ports.items() if name not in self.follows]
+        before = [ctx.get(port) for port in fixed]
+        values = [ctx.get(port) for port in inputs]
+        for port in inputs:
+            ctx.set(port, self.rng.getrandbits(len(port)))
+        after = [ctx.get(port) for port in fixed]
+        for port, value in zip(inputs, values, strict=True):
+            ctx.set(port, value)
+        assert before == after, f"an output follows an input, {self.note}"
 
-    def observe(self, cycle: int, seen: dict[str, Any]) -> None: ...
+    def inputs(self) -> list[Any]:
+        dut = self.dut
+        return [getattr(dut, name) for name in self.model.outputs()] + [
+            dut.uops.valid,
+            dut.uops.payload,
+        ]
+
+    def tile_ports(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def drive(self, ctx: Any) -> None:
+        raise NotImplementedError
+
+    def observe(self, cycle: int, seen: dict[str, Any], taken: Part | None) -> None:
+        raise NotImplementedError
 
 
 class LoadBench(Bench):
     """A load pipe whose writes are noted."""
 
+    def tile_ports(self) -> dict[str, Any]:
+        dut = self.dut
+        return {
+            "write.valid": dut.write.valid,
+            "write.payload": dut.write.payload.as_value(),
+            "retired": dut.retired,
+            "retired_tile": dut.retired_tile,
+        }
+
+    def inputs(self) -> list[Any]:
+        return [*super().inputs(), self.dut.write.ready]
+
     def drive(self, ctx: Any) -> None:
         self.ready = int(self.rng.random() >= self.stall)
         ctx.set(self.dut.write.ready, self.ready)
 
-    def observe(self, cycle: int, seen: dict[str, Any]) -> None:
-        run = self.run
-        self.checks["tile"].step(seen["write.valid"], self.ready, seen["write.payload"])
-        if (
-            seen["dsa_pad_req_rvalid"]
-            and self.model.read_side.id_since.get(seen["dsa_pad_req_rid"]) == cycle
-        ):
-            run.requests.append((cycle, seen["dsa_pad_req_raddr"], seen["dsa_pad_req_rlen"]))
-            run.request_ids.append(seen["dsa_pad_req_rid"])
-        if self.model.traffic.read_beats > len(run.beats):
-            run.beats.append(cycle)
+    def observe(self, cycle: int, seen: dict[str, Any], taken: Part | None) -> None:
+        run = self.result
+        self.tile_check.step(seen["write.valid"], self.ready, seen["write.payload"])
         if seen["write.valid"] and self.ready:
-            shape = self.dut.write.payload.shape()
-            bits = seen["write.payload"]
-            fields = {
-                name: bits >> field.offset & ((1 << field.width) - 1) for name, field in shape
-            }
+            fields = unpack(self.dut.write.payload.shape(), seen["write.payload"])
             run.writes.append((cycle, fields))
         if seen["retired"]:
             run.retired.append((cycle, seen["retired_tile"]))
 
 
 class StoreBench(Bench):
-    """A store pipe that reads rows of `tiles`."""
+    """A store pipe that reads rows of random bytes."""
 
-    def start(self) -> None:
+    follows = ("uops.ready",)
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
         cfg = self.cfg
         self.rows = {
             (tile, row): self.rng.getrandbits(cfg.row_bits)
@@ -206,74 +252,96 @@ class StoreBench(Bench):
             for row in range(cfg.rows)
         }
         self.granted: tuple[int, int] | None = None
-        self.waiting: list[int] = []
+        self.unread: list[int] = []
+
+    def tile_ports(self) -> dict[str, Any]:
+        dut = self.dut
+        return {
+            "read.valid": dut.read.valid,
+            "read.tile": dut.read.addr.tile,
+            "read.row": dut.read.addr.row,
+            "reading": dut.reading,
+            "reading_tile": dut.reading_tile,
+        }
+
+    def inputs(self) -> list[Any]:
+        return [*super().inputs(), self.dut.read.ready, self.dut.read.data]
 
     def drive(self, ctx: Any) -> None:
-        data = (
-            self.rng.getrandbits(self.cfg.row_bits)
-            if self.granted is None
-            else self.rows[self.granted]
-        )
-        ctx.set(self.dut.read.data, data)
+        rubbish = self.rng.getrandbits(self.cfg.row_bits)
+        ctx.set(self.dut.read.data, self.rows.get(self.granted, rubbish))
         self.ready = int(self.rng.random() >= self.stall)
         ctx.set(self.dut.read.ready, self.ready)
 
-    def observe(self, cycle: int, seen: dict[str, Any]) -> None:
-        run = self.run
+    def observe(self, cycle: int, seen: dict[str, Any], taken: Part | None) -> None:
         address = (seen["read.tile"], seen["read.row"])
-        self.checks["tile"].step(seen["read.valid"], self.ready, address)
+        self.tile_check.step(seen["read.valid"], self.ready, address)
         # The scoreboard's view: exactly the accepted uop that was not read yet.
-        assert seen["reading"] == bool(self.waiting), f"reading, cycle {cycle}; {self.note}"
-        if self.waiting:
-            assert seen["reading_tile"] == self.waiting[0], f"cycle {cycle}; {self.note}"
+        assert seen["reading"] == bool(self.unread), f"reading, cycle {cycle}; {self.note}"
+        if self.unread:
+            assert seen["reading_tile"] == self.unread[0], f"cycle {cycle}; {self.note}"
         self.granted = None
         if seen["read.valid"] and self.ready:
             self.granted = address
-            run.reads.append((cycle, *address))
-            self.waiting.pop()
-        if run.accepted and run.accepted[-1] == cycle:
-            self.waiting.append(self.parts[len(run.accepted) - 1].tile)
-        assert len(self.waiting) <= 1, f"two uops to read, cycle {cycle}; {self.note}"
-        if (
-            seen["dsa_pad_req_wvalid"]
-            and self.model.write_side.id_since.get(seen["dsa_pad_req_wid"]) == cycle
-        ):
-            run.requests.append((cycle, seen["dsa_pad_req_waddr"], seen["dsa_pad_req_wlen"]))
-            run.request_ids.append(seen["dsa_pad_req_wid"])
-            run.full_lines += seen["dsa_pad_req_fullline"]
-        if self.model.traffic.write_beats > len(run.beats):
-            run.beats.append(cycle)
+            self.result.reads.append((cycle, *address))
+            self.unread.pop()
+        if taken:
+            self.unread.append(taken.tile)
+        assert len(self.unread) <= 1, f"two uops to read, cycle {cycle}; {self.note}"
 
 
-def expected_write(cfg: Config, memory: Memory, part: Part, bad: set[int]) -> tuple:
-    """(tile, block, rows, mask, data under the mask) of a part; beats in `bad` failed."""
-    block, row = divmod(part.row, cfg.m_par)
-    everything = (1 << cfg.row_bytes) - 1
-    if part.zero:
-        return part.tile, block, part.rows, everything, 0
-    data = bytearray(cfg.row_bytes)
-    source = memory.read(part.addr, part.size)
-    mask = 0
-    for i, byte in enumerate(range(part.first, part.last + 1)):
-        mask |= 1 << byte
-        if (part.addr + i) % (memory.mask + 1) // cfg.bus_bytes not in bad:
-            data[byte] = source[i]
-    if part.tail:
-        mask |= everything & ~((2 << part.last) - 1)
-    return part.tile, block, 1 << row, mask, int.from_bytes(data, "little")
+def pack(layout: Any, fields: dict[str, int]) -> int:
+    """Bits of a structure from its fields, each cut to its width."""
+    return sum((fields[name] & ((1 << field.width) - 1)) << field.offset for name, field in layout)
 
 
-def masked(cfg: Config, fields: dict[str, int]) -> tuple:
-    """A noted write in the form of `expected_write`."""
-    keep = sum(0xFF << (8 * i) for i in range(cfg.row_bytes) if fields["mask"] >> i & 1)
-    return (
-        fields["tile"],
-        fields["block"],
-        fields["rows"],
-        fields["mask"],
-        fields["data"] & keep,
-    )
+def unpack(layout: Any, bits: int) -> dict[str, int]:
+    """Fields of a structure."""
+    return {name: bits >> field.offset & ((1 << field.width) - 1) for name, field in layout}
 
 
-def count(items: Any) -> Counter:
-    return Counter(items)
+class WatchedMemory(HardwareMemory):
+    """A memory of the design that remembers its ports, to see what meets in one cycle."""
+
+    made: list[WatchedMemory]
+
+    def write_port(self, **kwargs: Any) -> Any:
+        self.made.append(self)
+        self.write = super().write_port(**kwargs)
+        return self.write
+
+    def read_port(self, **kwargs: Any) -> Any:
+        self.read = super().read_port(**kwargs)
+        return self.read
+
+
+def watch_memories(monkeypatch: Any, *modules: Any) -> list[WatchedMemory]:
+    """From now on these modules build watched memories; returns the list they appear in."""
+    made: list[WatchedMemory] = []
+    monkeypatch.setattr(WatchedMemory, "made", made, raising=False)
+    for module in modules:
+        monkeypatch.setattr(module, "Memory", WatchedMemory)
+    return made
+
+
+def run_without_collisions(bench: Bench, made: list[WatchedMemory]) -> int:
+    """Run; no memory may read the word that it writes. Returns how often one did both at once."""
+    made.clear()
+    sim = Simulator(bench.dut)
+    signals = [s for m in made for s in (m.write.en, m.write.addr, m.read.en, m.read.addr)]
+    both = 0
+
+    async def watch(ctx: Any) -> None:
+        nonlocal both
+        while True:
+            _, _, *values = await ctx.tick().sample(*signals)
+            for i in range(len(made)):
+                write, where, read, there = values[4 * i : 4 * i + 4]
+                both += bool(write and read)
+                assert not (write and read and where == there), f"memory {i}; {bench.note}"
+
+    sim.add_clock(1e-6)
+    sim.add_testbench(watch, background=True)
+    sim.add_testbench(bench.play)
+    sim.run()
+    return both

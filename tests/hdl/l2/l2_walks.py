@@ -122,7 +122,31 @@ def walks(
     return parts
 
 
-def bursts(cfg: Config, parts: list[Part]) -> list[list[Part]]:
+def directed(cfg: Config, low: int, rng: random.Random) -> list[Part]:
+    """Walks in which every case of `coverage` happens, from a line at or above `low` on.
+
+    They take 9 lines and a row.
+    """
+    row, bus = cfg.row_bytes, cfg.bus_bytes
+    line = -(-low // cfg.line_bytes) * cfg.line_bytes
+    lines = range(line, line + 8 * cfg.line_bytes, row)
+    short = bus // 2
+    parts: list[Part] = []
+    # Whole rows without a gap, from a line on and from a byte inside it.
+    for offset in (0, 1, row - 1):
+        rows: list[Part] = []
+        for number, at in enumerate(lines):
+            rows += cut(cfg, number % cfg.tiles, number % cfg.rows, at + offset, row)
+        parts += link(cfg, rows, rng)
+    # The row of two tiles, of which the second ends in the beat where it starts.
+    rows = []
+    for number, at in enumerate(lines):
+        rows += cut(cfg, number % 2, number // 2 % cfg.rows, at + 1, short if number % 2 else row)
+    parts += link(cfg, rows, rng)
+    return parts
+
+
+def bursts(parts: list[Part]) -> list[list[Part]]:
     """The parts grouped into requests."""
     groups: list[list[Part]] = [[]]
     for part in parts:
@@ -136,37 +160,38 @@ def bursts(cfg: Config, parts: list[Part]) -> list[list[Part]]:
 
 
 def requests(cfg: Config, parts: list[Part]) -> list[tuple[int, int, bool]]:
-    """(address, beats - 1, every byte of the line named) of each request, in order."""
+    """(address, beats, every byte of the line named) of each request, in order."""
     found = []
-    for group in bursts(cfg, parts):
+    for group in bursts(parts):
         first = group[0].addr // cfg.bus_bytes
         last = group[-1].end // cfg.bus_bytes
         covered = {at for part in group for at in range(part.addr, part.end + 1)}
-        found.append((first * cfg.bus_bytes, last - first, len(covered) == cfg.line_bytes))
+        found.append((first * cfg.bus_bytes, last - first + 1, len(covered) == cfg.line_bytes))
     return found
 
 
 def coverage(cfg: Config, parts: list[Part]) -> Counter:
-    """How often the cases happened that the pipes treat apart."""
+    """How often the cases happened that a pipe treats apart."""
     seen: Counter = Counter()
-    for group in bursts(cfg, parts):
-        ends = Counter(part.end // cfg.bus_bytes for part in group)
-        begins = Counter(part.addr // cfg.bus_bytes for part in group)
-        twice = sum(count == 2 for count in ends.values())
-        seen["two parts end in a beat"] += twice
-        seen["twice in a burst"] += twice > 1
-        seen["a row ends where the next begins"] += (
-            any(b in begins for b in ends) and len(group) > 1
+    for group in bursts(parts):
+        ends = [part.end // cfg.bus_bytes for part in group]
+        begins = [part.addr // cfg.bus_bytes for part in group]
+        both = sum(ends.count(beat) > 1 for beat in set(ends))
+        joined = len(group) > 1
+        cut_before = group[0].first > 0
+        seen["two parts end in a beat"] += both > 0
+        seen["twice in a burst"] += both > 1
+        seen["a row begins where one ends"] += joined and any(b in ends for b in begins[1:])
+        seen["a row begins a beat later"] += joined and any(
+            begin == end + 1 for begin, end in zip(begins[1:], ends, strict=False)
         )
-        seen["row cut by a line"] += group[0].first > 0
-        seen["cut row goes on in a burst"] += group[0].first > 0 and len(group) > 1
-        seen["tail of a cut row shares its beat"] += (
-            group[0].first > 0
-            and len(group) > 1
-            and group[1].addr // cfg.bus_bytes == group[0].addr // cfg.bus_bytes
-        )
-        seen["full line"] += len(range(group[0].addr, group[-1].end)) == cfg.line_bytes - 1
-        seen["short row inside a burst"] += any(
-            p.tail and p.last + 1 < cfg.row_bytes for p in group[:-1]
-        )
+        seen["row cut by a line"] += cut_before
+        seen["cut row and the next in a beat"] += cut_before and begins[1:2] == ends[:1]
+        seen["full line"] += group[-1].end - group[0].addr == cfg.line_bytes - 1
+        seen["short row inside a burst"] += any(p.last + 1 < cfg.row_bytes for p in group[1:-1])
+        seen["part over several beats"] += any(b < e for b, e in zip(begins, ends, strict=True))
     return seen
+
+
+CASES = tuple(coverage(Config(), [Part(0, 0)]))
+"""Names of all the cases."""
