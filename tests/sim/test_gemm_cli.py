@@ -15,25 +15,6 @@ KEYS = [
     *("peak_macs_per_cycle", "bound_cycles", "utilisation", "mac_utilisation"),
     *("read_beats", "write_beats", "bit_exact", "seconds"),
 ]
-    "m",
-    "n",
-    "k",
-    "ft",
-    "preset",
-    "tiling",
-    "engine",
-    "latency",
-    "cycles",
-    "macs",
-    "peak_macs_per_cycle",
-    "bound_cycles",
-    "utilisation",
-    "mac_utilisation",
-    "read_beats",
-    "write_beats",
-    "bit_exact",
-    "seconds",
-]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

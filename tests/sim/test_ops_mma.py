@@ -18,15 +18,6 @@ FLAGS = [
     *("guard_fallback", "badgeom", "inexact", "sat_hit"),
     *("invalid", "overflow", "underflow", "bus_error"),
 ]
-    "guard_fallback",
-    "badgeom",
-    "inexact",
-    "sat_hit",
-    "invalid",
-    "overflow",
-    "underflow",
-    "bus_error",
-]
 
 
 def codes(values: np.ndarray, bits: int) -> np.ndarray:
