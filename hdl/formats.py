@@ -83,6 +83,38 @@ class Format:
     def is_integer(self) -> bool:
         return self.kind is Kind.INT
 
+    @property
+    def exp_min(self) -> int:
+        """Smallest biased exponent of a finite value; subnormals have it too (FLOAT)."""
+        return 0 if self.specials is Specials.E8M0 else 1
+
+    @property
+    def exp_max(self) -> int:
+        """Largest biased exponent of a finite value (FLOAT)."""
+        top = (1 << self.exp) - 1
+        return top - 1 if self.specials in (Specials.IEEE, Specials.E8M0) else top
+
+    @property
+    def has_inf(self) -> bool:
+        return self.specials is Specials.IEEE
+
+    @property
+    def has_nan(self) -> bool:
+        return self.specials is not Specials.NONE
+
+    @property
+    def has_signalling_nan(self) -> bool:
+        """Whether a NaN with a clear top mantissa bit signals (numerics.md section 4)."""
+        return self.has_inf and self.signed and self.bits >= 16
+
+    @property
+    def sum_bits(self) -> int:
+        """Width, sign included, of the exact sum of a 16-byte row of products (FLOAT)."""
+        significand = self.man + 1
+        product = 2 * significand if significand > 1 else 1
+        lanes = 128 // self.container
+        return product + 2 * (self.exp_max - self.exp_min) + 1 + (lanes - 1).bit_length()
+
 
 def _int(name: str, code: int, bits: int, container: int | None = None) -> Format:
     return Format(name=name, code=code, kind=Kind.INT, bits=bits, container=container or bits)

@@ -64,7 +64,7 @@ class MacArray(wiring.Component):
         cfg, plan = self.cfg, self.plan
         m.submodules.control = control = ControlDecoder(plan)
         m.d.comb += control.op.eq(self.op)
-        accumulate = DelayLine(m, "accumulate", control.accumulate)
+        accumulate = DelayLine(m, "accumulate", control.accumulate.as_value())
         c_byte = DelayLine(m, "c_byte", self.op.c_byte)
         overwrite = DelayLine(m, "overwrite", self.op.overwrite)
         rows = DelayLine(m, "rows", self.op.rows)
@@ -72,10 +72,13 @@ class MacArray(wiring.Component):
         valid = DelayLine(m, "valid", self.start, reset=True)
         m.d.comb += self.valid.eq(valid[self.latency])
 
+        accumulate_layout = control.accumulate.shape()
+
         def accumulate_at(age: int) -> data.View:
             return data.View(accumulate_layout, accumulate[age])
 
-        accumulate_layout = control.accumulate.shape()
+        if plan.has_floats:
+            align = DelayLine(m, "align", control.align.as_value())
         decoded = {}
         for side, count in (("a", cfg.m_par), ("b", cfg.n_par)):
             for i in range(count):
@@ -103,10 +106,14 @@ class MacArray(wiring.Component):
                     dot.a.eq(decoded["a", i]),
                     dot.b.eq(decoded["b", j]),
                     dot.c.eq(chunk.elements[j]),
-                    dot.control_add.eq(accumulate_at(plan.accumulate_age)),
-                    dot.control_round.eq(accumulate_at(plan.accumulate_age + 1)),
-                    dot.control_out.eq(accumulate_at(self.latency - 1)),
                 ]
+                for stage, age in plan.control_ages.items():
+                    m.d.comb += getattr(dot, f"control_{stage}").eq(accumulate_at(age))
+                if plan.has_floats:
+                    m.d.comb += [
+                        dot.align_shift.eq(align[plan.shift_age - 1]),
+                        dot.align_place.eq(align[plan.shift_age]),
+                    ]
                 results[i].append(dot)
         self._result(m, results, accumulate_at(self.latency - 1).out)
         self._flags(m, results, rows[self.latency - 1], cols[self.latency - 1])

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Signal, Value
-from amaranth.lib import wiring
+from amaranth.hdl import Const, Module, Signal, Value, signed
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..interfaces import mac_op
-from .accumulate import accumulate_control
+from .accumulate_control import accumulate_control
+from .logic import any_of, mux_one_hot
 from .operand import operand_control
 from .plan import MacPlan, Slot
 
-__all__ = ["ControlDecoder"]
+__all__ = ["ControlDecoder", "align_control"]
+
+
+def align_control(plan: MacPlan) -> data.StructLayout:
+    """Control of the aligners.
+
+    `base0`, `base1`, ...: `Slot.shift_base` for each class of slots. `low`: classes whose
+    products are taken in at the low place. `windowed`: the format is.
+    """
+    fields: dict[str, object] = {"windowed": 1, "low": len(plan.slot_classes)}
+    for i, slot in enumerate(plan.slot_classes):
+        fields[f"base{i}"] = max(slot.shift_base(f) for f in slot.formats).bit_length()
+    return data.StructLayout(fields)
 
 
 class ControlDecoder(wiring.Component):
@@ -25,19 +38,21 @@ class ControlDecoder(wiring.Component):
     -------
     op : the uop.
     operand_a, operand_b : control of the operand decoders.
-    accumulate : control of the sub-arrays' last stages.
+    align : control of the aligners.
+    accumulate : control of the accumulators.
     """
 
     def __init__(self, plan: MacPlan):
         self.plan = plan
-        super().__init__(
-            {
-                "op": In(mac_op(plan.cfg)),
-                "operand_a": Out(operand_control(plan)),
-                "operand_b": Out(operand_control(plan)),
-                "accumulate": Out(accumulate_control(plan)),
-            }
-        )
+        members = {
+            "op": In(mac_op(plan.cfg)),
+            "operand_a": Out(operand_control(plan)),
+            "operand_b": Out(operand_control(plan)),
+            "accumulate": Out(accumulate_control(plan)),
+        }
+        if plan.has_floats:
+            members["align"] = Out(align_control(plan))
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
@@ -50,34 +65,62 @@ class ControlDecoder(wiring.Component):
             m.d.comb += [side.format.eq(formats), side.unsigned.eq(unsigned)]
             for i, slot in enumerate(plan.slots):
                 m.d.comb += side.active[i].eq(self._active(slot, formats))
+        if plan.has_floats:
+            m.d.comb += self.operand_a.negate.eq(op.negate)
+            self._align(m, formats)
         self._accumulate(m, formats, outs)
         return m
 
     def _active(self, slot: Slot, formats: Signal) -> Value:
         """Whether the slot's lane is one of the op.k that take part."""
-        by_lane: dict[int, Value] = {}
+        by_lane: dict[int, list[Value]] = {}
         for f in slot.formats:
-            lane = slot.lane(f)
-            by_lane[lane] = by_lane.get(lane, Const(0, 1)) | formats[f.index]
+            by_lane.setdefault(slot.lane(f), []).append(formats[f.index])
         if len(by_lane) == 1 and len(slot.formats) == len(self.plan.formats):
             return self.op.k > next(iter(by_lane))
-        active: Value = Const(0, 1)
-        for lane, selected in by_lane.items():
-            active = active | (selected & (self.op.k > lane))
-        return active
+        return any_of(any_of(used) & (self.op.k > lane) for lane, used in by_lane.items())
+
+    def _align(self, m: Module, formats: Signal) -> None:
+        plan, control = self.plan, self.align
+        m.d.comb += control.windowed.eq(any_of(formats[f.index] for f in plan.formats if f.windowed))
+        for i, slot in enumerate(plan.slot_classes):
+            bases = [(formats[f.index], slot.shift_base(f)) for f in slot.formats]
+            m.d.comb += [
+                control[f"base{i}"].eq(mux_one_hot(bases)),
+                control.low[i].eq(any_of(formats[f.index] for f in slot.formats if slot.is_low(f))),
+            ]
 
     def _accumulate(self, m: Module, formats: Signal, outs: Signal) -> None:
-        plan, control = self.plan, self.accumulate
+        plan, op, control = self.plan, self.op, self.accumulate
+        m.d.comb += [control.out.eq(outs), control.sat.eq(op.sat), control.rnd.eq(op.rnd)]
+        chosen = {
+            pair: formats[pair.src.index] & outs[plan.outputs.index(pair.out)]
+            for pair in plan.pairs
+        }
+        if plan.has_integers:
+            m.d.comb += control.modular.eq(
+                any_of(formats[f.index] for f in plan.formats if f.modular)
+            )
+            for i, shift in enumerate(plan.shifts):
+                pairs = [p for p in plan.pairs if not p.out.is_float and p.shift == shift]
+                m.d.comb += control.shift[i].eq(any_of(chosen[p] for p in pairs))
+        if not plan.has_floats:
+            m.d.comb += control.negate.eq(op.negate)
+            return
         m.d.comb += [
-            control.out.eq(outs),
-            control.negate.eq(self.op.negate),
-            control.sat.eq(self.op.sat),
-            control.rnd.eq(self.op.rnd),
+            control.skip.eq(op.overwrite),
+            control.windowed.eq(any_of(formats[f.index] for f in plan.formats if f.windowed)),
         ]
-        for i, shift in enumerate(plan.shifts):
-            chosen: Value = Const(0, 1)
-            for pair in plan.pairs:
-                if pair.shift == shift:
-                    out = plan.outputs.index(pair.out)
-                    chosen = chosen | (formats[pair.src.index] & outs[out])
-            m.d.comb += control.shift[i].eq(chosen)
+        low, sticky, frame = plan.frame_low, plan.sticky_bits, plan.frame_bits
+        constants = {
+            "c_base": lambda pair: pair.c_place + low + sticky,
+            "c_most": lambda pair: pair.dominated_from - 1 + low + sticky,
+            "room_base": lambda pair: frame - 3 + pair.out.bias + pair.src.weight - low,
+            "room_c_base": lambda pair: frame - 3 - pair.out.man - low,
+        }
+        for name, value in constants.items():
+            bits = len(control[name])
+            options = [
+                (chosen[pair], Const(value(pair), signed(bits))) for pair in plan.float_pairs
+            ]
+            m.d.comb += control[name].eq(mux_one_hot(options))

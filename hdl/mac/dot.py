@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..interfaces import mac_flags
-from .accumulate import IntegerAccumulator, accumulate_control
+from .accumulate_control import accumulate_control
+from .align import Aligner, Anchor, ShiftAmount
+from .control import align_control
+from .float_accumulate import FloatAccumulator
+from .integer_accumulate import IntegerAccumulator
+from .logic import any_of
 from .multiply import Multiplier
 from .operand import operand_row
-from .pipeline import DelayLine
+from .pipeline import DelayLine, register
 from .plan import MacPlan
+from .special import Specials
 from .tree import SumTree
 
 __all__ = ["DotProduct"]
 
 
 class DotProduct(wiring.Component):
-    """Multiplies two decoded rows lane by lane, sums, adds C and rounds once.
+    """Multiplies two decoded rows lane by lane, aligns, sums, adds C and rounds once.
 
     Every sub-array of an array is the same module.
 
     Parameters
     ----------
-    plan : sizes and latencies.
+    plan : sizes and ages.
 
     Members
     -------
-    a, b : decoded rows, both in cycle 1 of the uop.
-    c : the element of C in cycle `MacPlan.accumulate_age`.
-    control_add, control_round, control_out : see `IntegerAccumulator`.
-    d, flags : the result, to be registered outside.
+    a, b : decoded rows, at age 1.
+    align_shift, align_place : control of the aligners, at age `shift_age - 1` and `shift_age`.
+    c : the element of C, at age `c_age`.
+    control_... : control of the accumulator (`MacPlan.control_ages`).
+    d, flags : the result, at age `latency - 1`, to be registered outside.
 
     Throughput: one uop a cycle. Source: architecture.md section 1.
     """
@@ -39,40 +46,125 @@ class DotProduct(wiring.Component):
     def __init__(self, plan: MacPlan):
         self.plan = plan
         control = accumulate_control(plan)
-        super().__init__(
-            {
-                "a": In(operand_row(plan)),
-                "b": In(operand_row(plan)),
-                "c": In(plan.out_bits),
-                "control_add": In(control),
-                "control_round": In(control),
-                "control_out": In(control),
-                "d": Out(plan.out_bits),
-                "flags": Out(mac_flags()),
-            }
-        )
+        members = {
+            "a": In(operand_row(plan)),
+            "b": In(operand_row(plan)),
+            "c": In(plan.out_bits),
+            "d": Out(plan.out_bits),
+            "flags": Out(mac_flags()),
+        }
+        if plan.has_floats:
+            members["align_shift"] = In(align_control(plan))
+            members["align_place"] = In(align_control(plan))
+        members |= {f"control_{stage}": In(control) for stage in plan.control_ages}
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        m.submodules.tree = tree = SumTree([s.product_bits for s in plan.slots], plan.sum_bits)
-        for i, slot in enumerate(plan.slots):
-            multiplier = Multiplier(slot.operand_bits, slot.product_bits)
-            m.submodules[f"multiply{i}"] = multiplier
-            m.d.comb += [
-                multiplier.a.eq(self.a[f"slot{i}"]),
-                multiplier.b.eq(self.b[f"slot{i}"]),
-                getattr(tree, f"term{i}").eq(multiplier.p),
-            ]
-        total = DelayLine(m, "total", tree.total)[plan.sum_wait]
-        m.submodules.accumulate = accumulate = IntegerAccumulator(plan)
+        m.submodules.tree = tree = SumTree(
+            [slot.term_bits for slot in plan.slots], plan.sum_bits, plan.carries
+        )
+        products = [self._product(m, i) for i in range(len(plan.slots))]
+        if plan.has_floats:
+            self._align(m, products, tree)
+            m.submodules.accumulate = accumulate = FloatAccumulator(plan)
+            wait = plan.c_delay + 1 - plan.sum_age
+        else:
+            for i, product in enumerate(products):
+                m.d.comb += getattr(tree, f"term{i}").eq(product[plan.product_age])
+            m.submodules.accumulate = accumulate = IntegerAccumulator(plan)
+            wait = plan.c_age - plan.sum_age
         m.d.comb += [
-            accumulate.total.eq(total),
-            accumulate.c.eq(self.c.as_signed()),
-            accumulate.control_add.eq(self.control_add),
-            accumulate.control_round.eq(self.control_round),
-            accumulate.control_out.eq(self.control_out),
+            accumulate.total.eq(DelayLine(m, "total", tree.total)[wait].as_signed()),
+            accumulate.c.eq(self.c),
             self.d.eq(accumulate.d),
             self.flags.eq(accumulate.flags),
         ]
+        for stage in plan.control_ages:
+            name = f"control_{stage}"
+            m.d.comb += getattr(accumulate, name).eq(getattr(self, name))
+        if plan.has_floats:
+            self._specials(m, accumulate)
         return m
+
+    def _product(self, m: Module, i: int) -> DelayLine:
+        slot = self.plan.slots[i]
+        m.submodules[f"multiply{i}"] = multiplier = Multiplier(slot.operand_bits, slot.product_bits)
+        m.d.comb += [
+            multiplier.a.eq(self.a[f"slot{i}"].sig),
+            multiplier.b.eq(self.b[f"slot{i}"].sig),
+        ]
+        return DelayLine(m, f"product{i}", multiplier.p, first=self.plan.product_age)
+
+    def _align(self, m: Module, products: list[DelayLine], tree: SumTree) -> None:
+        plan = self.plan
+        self._lost = []
+        anchor = self._anchor_line = self._anchor(m) if plan.has_windows else None
+        carries = []
+        for i, slot in enumerate(plan.slots):
+            product = Signal(signed(slot.product_bits), name=f"p{i}")
+            m.d.comb += product.eq(products[i][plan.shift_age])
+            m.submodules[f"align{i}"] = align = Aligner(slot)
+            m.d.comb += [align.p.eq(product), getattr(tree, f"term{i}").eq(align.term)]
+            if not slot.shift_bits:
+                continue
+            kind = plan.slot_class(slot)
+            if slot.high_place != slot.low_place:
+                m.d.comb += align.low.eq(self.align_place.low[kind])
+            m.submodules[f"shift{i}"] = amount = ShiftAmount(slot, plan.anchor_bits)
+            age = plan.shift_age - 1
+            exp = DelayLine(m, f"exp{i}", self.a[f"slot{i}"].exp + self.b[f"slot{i}"].exp, first=1)
+            m.d.comb += [
+                amount.base.eq(self.align_shift[f"base{kind}"]),
+                amount.exp.eq(exp[age]),
+                align.shift.eq(amount.shift),
+            ]
+            if slot.windowed:
+                tz = DelayLine(m, f"tz{i}", self.a[f"slot{i}"].tz + self.b[f"slot{i}"].tz, first=1)
+                nonzero = DelayLine(m, f"nonzero{i}", self._nonzero(i), first=1)
+                m.d.comb += [
+                    amount.anchor.eq(anchor[age]),
+                    amount.tz.eq(tz[age]),
+                    amount.nonzero.eq(nonzero[age]),
+                    amount.windowed.eq(self.align_shift.windowed),
+                    align.clear.eq(amount.gone),
+                ]
+                # Truncation of a magnitude: a negative product is raised by one.
+                raised = DelayLine(m, f"raised{i}", amount.dropped & ~amount.gone & product[-1])
+                carries.append(raised[Aligner.latency])
+                self._lost.append(amount.dropped)
+        m.d.comb += tree.carry.eq(Cat(carries))
+
+    def _nonzero(self, i: int) -> Value:
+        a, b = self.a[f"slot{i}"], self.b[f"slot{i}"]
+        return a.active & ~a.zero & ~b.zero
+
+    def _anchor(self, m: Module) -> DelayLine:
+        """E, 0 for formats that are not windowed."""
+        plan = self.plan
+        widths = [plan.slots[i].exp_bits + 1 for i in plan.anchor_slots]
+        m.submodules.anchor = anchor = Anchor(widths, plan.ANCHOR_LEVELS_PER_STAGE)
+        for n, i in enumerate(plan.anchor_slots):
+            exp = register(m, f"anchor_exp{i}", self.a[f"slot{i}"].exp + self.b[f"slot{i}"].exp)
+            m.d.comb += [
+                getattr(anchor, f"exp{n}").eq(exp),
+                anchor.nonzero[n].eq(register(m, f"anchor_nonzero{i}", self._nonzero(i))),
+            ]
+        largest = anchor.largest & self.align_shift.windowed.replicate(plan.anchor_bits)
+        return DelayLine(m, "anchor", largest, first=plan.anchor_age)
+
+    def _specials(self, m: Module, accumulate: FloatAccumulator) -> None:
+        plan = self.plan
+        last = plan.latency - 1
+        m.submodules.specials = specials = Specials(plan)
+        summary = DelayLine(m, "summary", specials.summary.as_value(), first=2)
+        lost = DelayLine(m, "lost", any_of(self._lost), first=plan.shift_age)
+        m.d.comb += [
+            specials.a.eq(self.a),
+            specials.b.eq(self.b),
+            accumulate.summary.eq(summary[last]),
+            accumulate.lost.eq(lost[last]),
+        ]
+        if plan.has_windows:
+            m.d.comb += accumulate.anchor.eq(self._anchor_line[plan.c_age])

@@ -1,4 +1,16 @@
-"""Every size of the MAC array, worked out from the formats that a Config builds (pure Python)."""
+"""Every size and age of the MAC array, worked out from the formats that a Config builds.
+
+Pure Python. Ages are cycles counted from the start of a uop: what has age n is there, usually in a
+register, n cycles after `start`.
+
+Number axis. All products of a uop meet on one fixed-point axis. A float product's exponent is the
+sum of its operands' biased exponents. Exact formats stand at a constant place: bit 0 of the axis
+is the smallest product's lowest bit. For windowed formats bit 0 has the weight 2^(E-F) of
+numerics.md section 1. Integers stand at bit 0 as they are.
+
+Frame. The sum meets C in a frame that has bits below the axis (for a C that is finer than the sum)
+and above it (for one that is coarser), as many as rounding can ever see.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +28,11 @@ def _log2_ceil(count: int) -> int:
     return (count - 1).bit_length()
 
 
+def _signed_bits(low: int, high: int) -> int:
+    """Width of a two's complement number from `low` to `high`."""
+    return max(high, -low - 1, 0).bit_length() + 1
+
+
 @dataclass(frozen=True)
 class FormatPlan:
     """How one operand format is multiplied and summed.
@@ -25,10 +42,15 @@ class FormatPlan:
     fmt : its row in the format table.
     index : its place in `Config.format_rows`.
     lanes : elements of a row.
-    operand_bits : width of a decoded two's complement operand.
-    product_bits, sum_bits : widths of a product and of the sum; a format without a wider output
-        sums modulo 2^sum_bits.
+    operand_bits : width of a decoded two's complement significand.
+    product_bits, term_bits, sum_bits : widths of a product, of a product on the axis and of the
+        sum. A format without a wider output sums modulo 2^sum_bits.
     modular : the sum wraps, so overflow of the output cannot be told.
+    windowed : a float whose axis hangs below the largest product.
+    offset : place on the axis of the lowest bit of the largest product (the one with the largest
+        exponents).
+    weight : weight (log2) of bit 0 of the axis; E, as the sum of two biased exponents, comes on
+        top for windowed formats.
     """
 
     fmt: Format
@@ -36,27 +58,53 @@ class FormatPlan:
     lanes: int
     operand_bits: int
     product_bits: int
+    term_bits: int
     sum_bits: int
     modular: bool = False
+    windowed: bool = False
+    offset: int = 0
+    weight: int = 0
 
     @classmethod
     def of(cls, cfg: Config, index: int, fmt: Format) -> FormatPlan:
         lanes = cfg.lanes(fmt.container)
-        modular_bits = _modular_bits(fmt)
-        operand_bits = fmt.bits + 1  # 2^n - 1 where operands may be unsigned
-        product_bits = 2 * fmt.bits + 1  # (2^n - 1)^2 with its sign
-        sum_bits = product_bits + _log2_ceil(lanes)
-        if modular_bits:
-            product_bits = min(product_bits, modular_bits)
-            sum_bits = modular_bits
-        return cls(fmt, index, lanes, operand_bits, product_bits, sum_bits, bool(modular_bits))
+        growth = _log2_ceil(lanes)
+        if not fmt.is_float:
+            operand_bits = fmt.bits + 1  # 2^n - 1 where unsigned, and the negative of -2^(n-1)
+            product_bits = 2 * fmt.bits + 1  # (2^n - 1)^2 with its sign
+            modular = fmt.bits >= 64
+            if modular:  # no wider output: sums wrap (numerics.md section 1)
+                product_bits = fmt.bits + fmt.frac
+            total = product_bits + (0 if modular else growth)
+            return cls(fmt, index, lanes, operand_bits, product_bits, product_bits, total, modular)
+        significand = fmt.man + 1
+        magnitude = 2 * significand if significand > 1 else 1
+        windowed = not cfg.is_exact(fmt)
+        if windowed:
+            window = cfg.window_bits(fmt)
+            offset = window - 2 * fmt.man
+            weight = -2 * fmt.bias - window
+        else:
+            offset = 2 * (fmt.exp_max - fmt.exp_min)
+            weight = 2 * (fmt.exp_min - fmt.bias - fmt.man)
+        term_bits = offset + magnitude + 1
+        return cls(
+            fmt,
+            index,
+            lanes,
+            operand_bits=significand + 1,
+            product_bits=magnitude + 1,
+            term_bits=term_bits,
+            sum_bits=term_bits + growth,
+            windowed=windowed,
+            offset=offset,
+            weight=weight,
+        )
 
-
-def _modular_bits(fmt: Format) -> int:
-    """Width of the modular sum of a format without a wider output (numerics.md 1), or 0."""
-    if fmt.kind is Kind.FLOAT or fmt.bits < 64:
-        return 0
-    return fmt.bits + fmt.frac
+    @property
+    def anchor(self) -> int:
+        """Largest sum of two biased exponents, the constant E of an exact format."""
+        return 0 if self.windowed or not self.fmt.is_float else 2 * self.fmt.exp_max
 
 
 @dataclass(frozen=True)
@@ -67,12 +115,54 @@ class Pair:
     ----------
     src : the operand format's plan.
     out : the output format.
-    shift : fraction bits that the output drops (Q), to be rounded off the sum.
     """
 
     src: FormatPlan
     out: Format
-    shift: int
+
+    @property
+    def shift(self) -> int:
+        """Fraction bits that the output drops (Q), to be rounded off the sum."""
+        return 2 * self.src.fmt.frac - self.out.frac
+
+    @property
+    def c_place(self) -> int:
+        """Place on the axis of the lowest bit of a C whose biased exponent is 0 (floats).
+
+        For windowed formats E, as the sum of two biased exponents, is to be taken off.
+        """
+        return -self.out.bias - self.out.man - self.src.weight
+
+    @property
+    def bits_below(self) -> int:
+        """Frame bits below the axis: significand, two guard bits, or what C can reach."""
+        if not self.out.is_float:
+            return 0
+        most = self.out.man + 3
+        if self.src.windowed:
+            return most
+        return min(most, max(0, -(self.c_place + self.out.exp_min)))
+
+    @property
+    def bits_above(self) -> int:
+        """Frame bits above the axis."""
+        if not self.out.is_float:
+            return max(1, self.out.bits + self.shift + 1 - self.src.sum_bits)
+        most = self.out.man + 4
+        if self.src.windowed:
+            return most
+        top = self.c_place + self.out.exp_max + self.out.man + 1  # first place above C
+        return min(most, max(1, top + 2 - self.src.sum_bits))
+
+    @property
+    def needs_sticky(self) -> bool:
+        """Whether C can lie too low for the frame."""
+        return self.out.is_float and self.bits_below == self.out.man + 3
+
+    @property
+    def dominated_from(self) -> int:
+        """Places on the axis from which on C needs no more of the sum than its sign."""
+        return self.src.sum_bits + 2
 
 
 @dataclass(frozen=True)
@@ -82,17 +172,71 @@ class Slot:
     lsb: int
     formats: tuple[FormatPlan, ...]
 
-    @property
+    @cached_property
     def operand_bits(self) -> int:
         return max(f.operand_bits for f in self.formats)
 
-    @property
+    @cached_property
     def product_bits(self) -> int:
         return max(f.product_bits for f in self.formats)
+
+    @cached_property
+    def term_bits(self) -> int:
+        return max(f.term_bits for f in self.formats)
+
+    @cached_property
+    def floats(self) -> tuple[FormatPlan, ...]:
+        return tuple(f for f in self.formats if f.fmt.is_float)
+
+    @cached_property
+    def windowed(self) -> bool:
+        return any(f.windowed for f in self.formats)
+
+    @cached_property
+    def exp_bits(self) -> int:
+        """Width of a decoded exponent, 0 without floats."""
+        return max((f.fmt.exp_max.bit_length() for f in self.floats), default=0)
+
+    @cached_property
+    def tz_bits(self) -> int:
+        """Width of the number of trailing zeros of a significand, 0 without windowed floats."""
+        return max((max(1, f.fmt.man.bit_length()) for f in self.floats if f.windowed), default=0)
+
+    @cached_property
+    def high_place(self) -> int:
+        """Where the aligner takes the products of exact floats in."""
+        return max((f.offset for f in self.floats if not f.windowed), default=0)
+
+    @cached_property
+    def low_place(self) -> int:
+        """Where it takes windowed floats in, and integers too wide for the high place."""
+        return max((f.offset for f in self.floats if f.windowed), default=0)
+
+    def is_low(self, f: FormatPlan) -> bool:
+        if f.fmt.is_float:
+            return f.windowed
+        exact = [g.product_bits for g in self.floats if not g.windowed]
+        return not exact or f.product_bits > max(exact)
+
+    def place(self, f: FormatPlan) -> int:
+        return self.low_place if self.is_low(f) else self.high_place
+
+    @cached_property
+    def shift_bits(self) -> int:
+        """Width of the aligner's shift amount: windowed products can leave the axis altogether."""
+        most = 0
+        for f in self.formats:
+            place = self.place(f)
+            most = max(most, place + f.product_bits if f.windowed else place)
+        return most.bit_length()
 
     def lane(self, f: FormatPlan) -> int:
         """Number of the lane of format `f` that this slot multiplies."""
         return self.lsb // f.fmt.container
+
+    def shift_base(self, f: FormatPlan) -> int:
+        """What the aligner shifts a product by, less the (negative) sum of its exponents and E."""
+        return self.place(f) - f.offset + f.anchor
 
 
 class MacPlan:
@@ -117,6 +261,39 @@ class MacPlan:
         )
 
     @cached_property
+    def slot_classes(self) -> tuple[Slot, ...]:
+        """One slot of every kind: slots with the same formats are alike."""
+        found: dict[tuple[FormatPlan, ...], Slot] = {}
+        for slot in self.slots:
+            found.setdefault(slot.formats, slot)
+        return tuple(found.values())
+
+    def slot_class(self, slot: Slot) -> int:
+        return [kind.formats for kind in self.slot_classes].index(slot.formats)
+
+    @cached_property
+    def has_floats(self) -> bool:
+        return any(f.fmt.is_float for f in self.formats)
+
+    @cached_property
+    def has_windows(self) -> bool:
+        return any(f.windowed for f in self.formats)
+
+    @cached_property
+    def has_integers(self) -> bool:
+        return not all(f.fmt.is_float for f in self.formats)
+
+    @cached_property
+    def anchor_slots(self) -> tuple[int, ...]:
+        """Numbers of the slots whose products set E."""
+        return tuple(i for i, slot in enumerate(self.slots) if slot.windowed)
+
+    @cached_property
+    def anchor_bits(self) -> int:
+        """Width of E, the largest sum of two biased exponents; 0 without windowed formats."""
+        return max((s.exp_bits + 1 for s in self.slots if s.windowed), default=0)
+
+    @cached_property
     def sum_bits(self) -> int:
         return max(f.sum_bits for f in self.formats)
 
@@ -127,18 +304,30 @@ class MacPlan:
         return self.cfg.output_formats
 
     @cached_property
+    def float_outputs(self) -> tuple[Format, ...]:
+        return tuple(out for out in self.outputs if out.is_float)
+
+    @cached_property
+    def integer_outputs(self) -> tuple[Format, ...]:
+        return tuple(out for out in self.outputs if not out.is_float)
+
+    @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """Every (operand format, output) once, in table order."""
         found = {}
         for f in self.formats:
             for out in outputs(f.fmt).values():
-                found[f.fmt.name, out.name] = Pair(f, out, 2 * f.fmt.frac - out.frac)
+                found[f.fmt.name, out.name] = Pair(f, out)
         return tuple(found.values())
 
     @cached_property
+    def float_pairs(self) -> tuple[Pair, ...]:
+        return tuple(pair for pair in self.pairs if pair.out.is_float)
+
+    @cached_property
     def shifts(self) -> tuple[int, ...]:
-        """The different `Pair.shift`, ascending."""
-        return tuple(sorted({pair.shift for pair in self.pairs}))
+        """The different `Pair.shift` of integers and Q, ascending."""
+        return tuple(sorted({pair.shift for pair in self.pairs if not pair.out.is_float}))
 
     @cached_property
     def out_bits(self) -> int:
@@ -149,16 +338,51 @@ class MacPlan:
     def out_containers(self) -> tuple[int, ...]:
         return tuple(sorted({out.container for out in self.outputs}))
 
+    # -- frame -------------------------------------------------------------------------------
+
+    @cached_property
+    def significand_bits(self) -> int:
+        """Widest significand of a float output."""
+        return max(out.man + 1 for out in self.float_outputs)
+
+    @cached_property
+    def frame_low(self) -> int:
+        """Frame bits below the axis."""
+        low = max(pair.bits_below for pair in self.pairs)
+        if self.float_outputs:  # rounding looks at two bits below the significand and at the rest
+            low = max(low, self.significand_bits + 4 - self.sum_bits - self.frame_high)
+        return low
+
+    @cached_property
+    def frame_high(self) -> int:
+        """Frame bits above the axis."""
+        return max(1, max(p.src.sum_bits + p.bits_above for p in self.pairs) - self.sum_bits)
+
     @cached_property
     def frame_bits(self) -> int:
-        """Width of the sum with C: exact, so that overflow of every output can be told."""
-        widths = []
-        for pair in self.pairs:
-            if pair.src.modular:
-                widths.append(pair.src.sum_bits)
-            else:
-                widths.append(max(pair.src.sum_bits, pair.out.bits + pair.shift) + 1)
-        return max(widths)
+        """Width of the sum with C: exact, so that overflow of every output can be told.
+
+        An integer-only frame of modular formats alone has nothing above the modulus.
+        """
+        if not self.has_floats:
+            return max(
+                p.src.sum_bits if p.src.modular else p.src.sum_bits + p.bits_above
+                for p in self.pairs
+            )
+        return self.frame_low + self.sum_bits + self.frame_high
+
+    @cached_property
+    def sticky_bits(self) -> int:
+        """Bits below the frame in which a C that is too low ends."""
+        return max((p.out.man + 2 for p in self.float_pairs if p.needs_sticky), default=0)
+
+    @cached_property
+    def exp_bits(self) -> int:
+        """Width of every signed exponent and place in the accumulator."""
+        reach = max(2 * f.fmt.exp_max + abs(f.weight) for f in self.formats if f.fmt.is_float)
+        reach += max(out.exp_max + out.bias + out.man for out in self.float_outputs)
+        reach += self.frame_bits + self.sticky_bits
+        return _signed_bits(-reach, reach)
 
     # -- latency -----------------------------------------------------------------------------
 
@@ -168,32 +392,65 @@ class MacPlan:
     MIN_C_DELAY = 2
     """Cycles that a C read needs from the start of its uop (address, then memory)."""
 
-    @cached_property
-    def sum_latency(self) -> int:
-        """Cycles from start to the row sum: decode, multiply, tree."""
-        return 1 + 1 + SumTree.latency_of(len(self.slots))
+    ANCHOR_LEVELS_PER_STAGE = 2
+    """Levels of the maximum tree between registers."""
 
     @cached_property
-    def sum_wait(self) -> int:
-        """Cycles that the sum waits for C, so that C is never read too early."""
-        return max(0, self.MIN_C_DELAY + self.C_READ_STAGES - self.sum_latency)
+    def product_age(self) -> int:
+        """Age of products and of exponent sums: decode, multiply."""
+        return 2
 
     @cached_property
-    def accumulate_age(self) -> int:
-        """Cycle, counted from start, in which the sum meets C."""
-        return self.sum_latency + self.sum_wait
+    def anchor_age(self) -> int:
+        """Age of E."""
+        if not self.has_windows:
+            return self.product_age
+        levels = _log2_ceil(max(2, len(self.anchor_slots)))
+        return self.product_age + -(-levels // self.ANCHOR_LEVELS_PER_STAGE)
+
+    @cached_property
+    def shift_age(self) -> int:
+        """Age of the aligners' shift amounts; products wait for them."""
+        return self.anchor_age + 1 if self.has_windows else self.product_age
+
+    @cached_property
+    def term_age(self) -> int:
+        """Age of the aligned products."""
+        return self.shift_age + (2 if self.has_floats else 0)
+
+    @cached_property
+    def carries(self) -> int:
+        """Carry-ins of the tree: one for each truncated product that may be negative."""
+        return len(self.anchor_slots)
+
+    @cached_property
+    def sum_age(self) -> int:
+        """Age of the row sum."""
+        return self.term_age + SumTree.latency_of(len(self.slots), self.carries)
 
     @cached_property
     def c_delay(self) -> int:
-        """Cycles from start until the C word is sampled."""
-        return self.accumulate_age - self.C_READ_STAGES
+        """Age at which the C word is sampled."""
+        if self.has_floats:
+            return max(self.MIN_C_DELAY, self.sum_age - 1)
+        return max(self.MIN_C_DELAY, self.sum_age - self.C_READ_STAGES)
 
     @cached_property
-    def accumulate_latency(self) -> int:
-        """Cycles from the sum to its unregistered result: add C, and round where outputs are."""
-        return 1 if self.shifts == (0,) else 2
+    def c_age(self) -> int:
+        """Age of the elements of C."""
+        return self.c_delay + self.C_READ_STAGES
+
+    @cached_property
+    def control_ages(self) -> dict[str, int]:
+        """Ages at which the accumulator takes the control of its uop, by stage."""
+        if not self.has_floats:
+            return {"add": self.c_age, "round": self.c_age + 1, "out": self.latency - 1}
+        stages = ("decode", "fine", "coarse", "add", "count", "normal", "select", "round", "out")
+        return {name: self.c_age + i for i, name in enumerate(stages)}
 
     @cached_property
     def latency(self) -> int:
-        """Cycles from start to the registered result."""
-        return self.accumulate_age + self.accumulate_latency + 1
+        """Age of the registered result."""
+        if self.has_floats:
+            return self.c_age + 9
+        return self.c_age + (2 if self.shifts == (0,) else 3)

@@ -1,0 +1,403 @@
+"""The last stages of a sub-array that has float formats (and perhaps integers too).
+
+C is placed in the frame (plan.py) by its exponent; a C that is too fine for the frame ends in a
+sticky bit. A C so large that the sum cannot reach its last bits is placed at a constant instead,
+and the sum becomes its sign and a sticky bit ("dominated"). So one addition is exact whatever the
+exponents are. Everything stays in two's complement: leading sign bits are counted, the significand
+is shifted to the top, and what a negation would do to the kept bits is folded into the rounding
+increment. See numerics.md sections 1 and 4.
+
+Constants of a pair of formats, all in frame places: a C of biased exponent e is shifted up by
+e - E + `c_base`, at most `c_most` unless it dominates. `room` is how far the frame's top can move
+up before the significand's lowest bit is the output's smallest: E + `room_base`, or
+e + `room_c_base` if C dominates. (E only for windowed formats.)
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..formats import Specials
+from ..interfaces import mac_flags
+from .accumulate_control import accumulate_control
+from .encode import Encoder, rounded
+from .fields import unpack
+from .logic import any_of, leading_zeros, mux_one_hot, shift_left
+from .pipeline import DelayLine, register
+from .plan import MacPlan
+from .rounding import round_integer, round_magnitude
+from .special import special_summary
+
+__all__ = ["FloatAccumulator", "rounding_input"]
+
+
+def rounding_input(plan: MacPlan) -> data.StructLayout:
+    """What the rounding stage takes.
+
+    `value`: the kept bits: exponent and mantissa of a magnitude short of its rounding, or an
+    integer. `guard`, `below`, `rest`: the two bits below it and whether any further is set, all
+    three as in the two's complement frame. `negative`: its sign. Floats: `zero`: exactly zero;
+    `subnormal`: the exponent is the lowest; `ones`: all mantissa bits are set. Integers, before
+    rounding: the bits from the output's sign up are all clear (`high_zero`), all set
+    (`high_ones`), or all set but the lowest (`high_below`).
+    """
+    mantissa = max(out.man for out in plan.float_outputs)
+    bits = mantissa + plan.exp_bits
+    names = ["negative", "guard", "below", "rest", "zero", "subnormal", "ones"]
+    if plan.has_integers:
+        bits = max(bits, *(out.bits for out in plan.integer_outputs))
+        names += ["high_zero", "high_ones", "high_below"]
+    return data.StructLayout({"value": signed(bits), **dict.fromkeys(names, 1)})
+
+
+class FloatAccumulator(wiring.Component):
+    """Adds C to the sum, rounds once and encodes, for floats, integers and fixed point.
+
+    Parameters
+    ----------
+    plan : sizes.
+
+    Members
+    -------
+    total : sum of the products, one cycle before `c`.
+    anchor : E, with `c`; 0 where the format is not windowed.
+    c : the element of C, in the low bits.
+    summary : special products, with the result.
+    lost : the window dropped a bit, with the result.
+    control_decode .. control_out : control of the uop in each stage (`MacPlan.control_ages`).
+    d : the result's container in the low bits.
+    flags : its flags.
+
+    Latency: 8 cycles from `c` to the unregistered result. Throughput: one a cycle. Source:
+    numerics.md sections 1 and 4.
+    """
+
+    def __init__(self, plan: MacPlan):
+        self.plan = plan
+        control = accumulate_control(plan)
+        members = {
+            "total": In(signed(plan.sum_bits)),
+            "c": In(plan.out_bits),
+            "summary": In(special_summary()),
+            "lost": In(1),
+            "d": Out(plan.out_bits),
+            "flags": Out(mac_flags()),
+        }
+        if plan.has_windows:
+            members["anchor"] = In(plan.anchor_bits)
+        members |= {f"control_{stage}": In(control) for stage in plan.control_ages}
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        frame, low_sticky, room, c_flags = self._add(m)
+        rounded = self._round(m, self._normalise(m, frame, low_sticky, room))
+        m.submodules.encode = encode = Encoder(self.plan)
+        m.d.comb += [
+            encode.control.eq(self.control_out),
+            encode.rounded.eq(rounded),
+            encode.summary.eq(self.summary),
+            encode.c.eq(c_flags),
+            encode.lost.eq(self.lost),
+            self.d.eq(encode.d),
+            self.flags.eq(encode.flags),
+        ]
+        return m
+
+    # -- C and the addition --------------------------------------------------------------------
+
+    def _add(self, m: Module) -> tuple[Signal, Signal, Value, Value]:
+        """Stages decode, fine, coarse, add. Returns, with stage count: frame, sticky, room; and
+        C's class with stage out."""
+        plan, control = self.plan, self.control_decode
+        bits = plan.exp_bits
+        choices = [
+            (out, control.out[i]) for i, out in enumerate(plan.outputs) if out.is_float
+        ]
+        fields = unpack(m, "c", self.c, choices)
+        takes_part = Signal(name="c_takes_part")
+        is_float = any_of(condition for _, condition in choices)
+        m.d.comb += takes_part.eq(is_float & ~control.skip)
+        c_class = Signal(special_summary(), name="c_class")
+        m.d.comb += [
+            c_class.nan.eq(fields.nan & takes_part),
+            c_class.invalid.eq(fields.snan & takes_part),
+            c_class.pos_inf.eq(fields.inf & ~fields.sign & takes_part),
+            c_class.neg_inf.eq(fields.inf & fields.sign & takes_part),
+            c_class.nonzero.eq(~fields.zero & takes_part),
+            c_class.pos.eq(~fields.sign & takes_part),
+            c_class.neg.eq(fields.sign & takes_part),
+        ]
+
+        # Stage decode: where C goes.
+        total_zero = register(m, "total_zero", self.total == 0)
+        anchor = Cat(self.anchor, Const(0, 1)).as_signed() if plan.has_windows else Const(0, 2)
+        exp = Cat(fields.exp, Const(0, 1)).as_signed()
+        up = Signal(signed(bits), name="c_up")
+        dominates = Signal(name="c_dominates")
+        m.d.comb += [
+            up.eq(exp - anchor + control.c_base),
+            dominates.eq(c_class.nonzero & (total_zero | (up > control.c_most))),
+        ]
+        low, sticky, frame_bits = plan.frame_low, plan.sticky_bits, plan.frame_bits
+        most = max(pair.dominated_from for pair in plan.float_pairs) - 1 + low + sticky
+        most = min(most, frame_bits + sticky - 2)
+        up_bits = most.bit_length()
+        limited = Mux(up[-1], 0, up[:up_bits])
+        up_reg = register(m, "c_up_reg", Mux(dominates, low + sticky, limited)[:up_bits])
+        dominates_reg = register(m, "c_dominates_reg", dominates)
+        room_c = register(m, "room_c", (exp + control.room_c_base)[:bits].as_signed())
+        room_s = register(m, "room_s", (anchor + control.room_base)[:bits].as_signed())
+        magnitude = fields.sig & takes_part.replicate(len(fields.sig))
+        significand = Signal(signed(len(magnitude) + 1), name="c_sig", reset_less=True)
+        flip = (fields.sign & takes_part).replicate(len(significand))
+        negate = fields.sign & takes_part
+        m.d.sync += significand.eq((Cat(magnitude, Const(0, 1)) ^ flip) + negate)
+
+        # Stage fine: the low bits of the shift.
+        fine_bits = min(3, up_bits)
+        spread = (1 << fine_bits) - 1
+        wide = Signal(signed(len(significand) + spread), name="c_wide")
+        m.d.comb += wide.eq(significand)
+        fine = register(m, "c_fine", shift_left(m, "c_fine", wide, up_reg[:fine_bits]).as_signed())
+        up_coarse = register(m, "c_up_coarse", up_reg[fine_bits:])
+        room = register(m, "room", Mux(dominates_reg, room_c, room_s).as_signed())
+        dominates_fine = register(m, "c_dominates_fine", dominates_reg)
+
+        # Stage coarse: the rest of it; the sum's place.
+        total = DelayLine(m, "total", self.total)
+        placed = Signal(signed(frame_bits + sticky), name="c_placed")
+        m.d.comb += placed.eq(fine)
+        shifted = shift_left(m, "c_coarse", placed, up_coarse, 1 << fine_bits)
+        c_frame = shifted[sticky:]
+        if plan.has_integers:
+            c_frame = c_frame | self._integer_c(m)
+        c_reg = Signal(signed(frame_bits), name="c_frame", reset_less=True)
+        s_reg = Signal(signed(frame_bits), name="s_frame", reset_less=True)
+        s_here = total[3].as_signed()
+        m.d.sync += [
+            c_reg.eq(c_frame),
+            s_reg.eq(Mux(dominates_fine, s_here[-1].replicate(frame_bits), Cat(
+                Const(0, low), s_here, s_here[-1].replicate(frame_bits - low - len(s_here))))),
+        ]
+        total_left = DelayLine(m, "total_left", ~total_zero)[2]
+        lost = any_of([shifted[:sticky].any(), dominates_fine & total_left])
+        sticky_reg = register(m, "sticky", lost)
+
+        # Stage add.
+        frame = Signal(signed(frame_bits), name="frame", reset_less=True)
+        m.d.sync += frame.eq(c_reg + s_reg)
+        c_late = DelayLine(m, "c_class", c_class.as_value())[8]
+        return frame, register(m, "sticky_frame", sticky_reg), DelayLine(m, "room", room)[2], c_late
+
+    def _integer_c(self, m: Module) -> Value:
+        """An integer C in its place in the frame, in stage coarse; 0 for floats."""
+        plan = self.plan
+        containers = max(out.container for out in plan.integer_outputs)
+        is_integer = any_of(
+            self.control_decode.out[i] for i, out in enumerate(plan.outputs) if not out.is_float
+        )
+        reg = Signal(signed(containers), name="c_integer", reset_less=True)
+        with m.If(is_integer):
+            m.d.sync += reg.eq(self.c[:containers])
+        with m.Else():
+            m.d.sync += reg.eq(0)
+        late = register(m, "c_integer_late", reg).as_signed()
+        shift = self.control_coarse.shift
+        options = [(shift[i], late << (plan.frame_low + n)) for i, n in enumerate(plan.shifts)]
+        placed = Signal(signed(plan.frame_bits), name="c_integer_placed")
+        m.d.comb += placed.eq(mux_one_hot(options))
+        return placed
+
+    # -- normalisation -------------------------------------------------------------------------
+
+    def _normalise(
+        self, m: Module, frame: Signal, sticky: Signal, room: Value
+    ) -> data.View:
+        """Stages count, normal, select. Returns the bits to be rounded, with stage round."""
+        plan = self.plan
+        bits = plan.exp_bits
+
+        # Stage count: leading sign bits.
+        negative = frame[-1]
+        significant = Signal(len(frame) - 1, name="significant")
+        m.d.comb += significant.eq(frame[:-1] ^ negative.replicate(len(frame) - 1))
+        zeros = register(m, "zeros", leading_zeros(m, "lz", significant))
+        none = register(m, "is_zero", ~frame.any() & ~sticky)
+        moved = register(m, "frame_count", frame).as_signed()
+        sticky = register(m, "sticky_count", sticky)
+        room = register(m, "room_count", room).as_signed()
+
+        # Stage normal: how far the top moves up, and the exponent that this gives.
+        powers = any_of(
+            self.control_normal.out[i]
+            for i, out in enumerate(plan.outputs)
+            if out.specials is Specials.E8M0
+        )
+        room_left = Signal(signed(bits), name="room_left")
+        subnormal = Signal(name="subnormal")
+        up = Signal(len(zeros), name="normal_up")
+        m.d.comb += [
+            room_left.eq(room - Cat(zeros, Const(0, 1)).as_signed()),
+            subnormal.eq(room_left[-1] & ~powers),
+            up.eq(Mux(subnormal, Mux(room[-1], 0, room[: len(zeros)]), zeros)),
+        ]
+        fine_bits = min(4, len(up))
+        exp = register(m, "exp", Mux(subnormal | none, 0, (room_left + 1)[:bits]).as_signed())
+        coarse = register(m, "normal_coarse", shift_left(m, "norm_coarse", moved, up[fine_bits:], 1 << fine_bits))
+        up_fine = register(m, "normal_up_fine", up[:fine_bits])
+        sticky = register(m, "sticky_normal", sticky)
+        none = register(m, "is_zero_normal", none)
+        integer = self._integer_bits(m, moved) if plan.has_integers else None
+
+        # Stage select: the output's significand, the two bits below it, and the rest.
+        shifted = shift_left(m, "norm_fine", coarse, up_fine)
+        negative = coarse[-1]
+        top = len(shifted) - 2  # place of the hidden bit
+        by_man = {}
+        for i, out in enumerate(plan.outputs):
+            if out.is_float:
+                by_man.setdefault(out.man, []).append(self.control_select.out[i])
+        cut = []
+        for man, conditions in sorted(by_man.items()):
+            lowest = top - man
+            cut.append(
+                (
+                    any_of(conditions),
+                    Cat(
+                        shifted[: lowest - 2].any() | sticky,
+                        shifted[lowest - 2],
+                        shifted[lowest - 1],
+                        shifted[lowest:top] ^ negative.replicate(man),
+                        exp,
+                    ),
+                )
+            )
+        width = max(len(value) for _, value in cut)
+        chosen = mux_one_hot(
+            [(c, Cat(v, v[-1].replicate(width - len(v)))) for c, v in cut]
+        )
+        layout = rounding_input(plan)
+        result = Signal(layout, name="to_round", reset_less=True)
+        m.d.sync += [
+            result.negative.eq(negative),
+            result.rest.eq(chosen[0]),
+            result.below.eq(chosen[1]),
+            result.guard.eq(chosen[2]),
+            result.value.eq(chosen[3:].as_signed()),
+            result.zero.eq(none),
+            result.subnormal.eq(exp == 0),
+        ]
+        ones = any_of(
+            any_of(c) & (shifted[top - man : top] ^ negative.replicate(man)).all()
+            for man, c in by_man.items()
+        )
+        m.d.sync += result.ones.eq(ones)
+        if integer is not None:
+            is_integer, view = integer
+            with m.If(is_integer):
+                m.d.sync += result.eq(view)
+        return result
+
+    def _integer_bits(self, m: Module, frame: Value) -> tuple[Value, Signal]:
+        """What an integer or Q output rounds, with stage select; `frame` is in stage normal."""
+        plan = self.plan
+        low = plan.frame_low
+        shift = list(enumerate(plan.shifts))
+        control = self.control_normal
+        view = Signal(rounding_input(plan), name="integer", reset_less=True)
+        bits = max(out.bits for out in plan.integer_outputs)
+        frame = frame[low:]
+        kept = mux_one_hot([(control.shift[i], frame[n : n + bits]) for i, n in shift])
+        guard = any_of(control.shift[i] & frame[n - 1] for i, n in shift if n)
+        rest = any_of(control.shift[i] & frame[: n - 1].any() for i, n in shift if n > 1)
+        sign = frame[-1]
+        for f in plan.formats:
+            if f.modular and f.fmt.frac and f.sum_bits < len(frame):
+                # The only rounded sum that wraps; its sign is the top bit of the modulus.
+                sign = Mux(control.modular, frame[f.sum_bits - 1], sign)
+        high_zero, high_ones, high_below = [], [], []
+        for pair in plan.pairs:
+            out, src = pair.out, pair.src
+            if out.is_float or src.modular:
+                continue
+            chosen = control.out[plan.outputs.index(out)] & control.shift[
+                plan.shifts.index(pair.shift)
+            ]
+            high = frame[pair.shift + out.bits - 1 :]
+            high_zero.append(chosen & ~high.any())
+            high_ones.append(chosen & high.all())
+            high_below.append(chosen & high[1:].all() & ~high[0])
+        m.d.sync += [
+            view.value.eq(kept),
+            view.negative.eq(sign),
+            view.guard.eq(guard),
+            view.below.eq(0),
+            view.rest.eq(rest),
+            view.high_zero.eq(any_of(high_zero)),
+            view.high_ones.eq(any_of(high_ones)),
+            view.high_below.eq(any_of(high_below)),
+        ]
+        is_integer = any_of(
+            self.control_select.out[i] for i, out in enumerate(plan.outputs) if not out.is_float
+        )
+        return is_integer, view
+
+    # -- rounding ------------------------------------------------------------------------------
+
+    def _round(self, m: Module, source: data.View) -> data.View:
+        """Stage round: one increment. Returns the result with stage out."""
+        plan, control = self.plan, self.control_round
+        is_integer: Value = any_of(
+            control.out[i] for i, out in enumerate(plan.outputs) if not out.is_float
+        )
+        # The magnitude's bits below the kept ones, from those of the two's complement value:
+        # negation inverts what lies above the lowest set bit.
+        negative = source.negative
+        below = source.below ^ (negative & source.rest)
+        guard = source.guard ^ (negative & (source.below | source.rest))
+        dropped = source.guard | source.below | source.rest
+        completes = negative & ~dropped  # negation carries into the kept bits
+        rest = below | source.rest
+        up = completes | round_magnitude(
+            control.rnd,
+            negative=negative,
+            lsb=source.value[0] ^ completes,
+            guard=guard,
+            rest=rest,
+        )
+        # Would one more bit of precision round up to the smallest normal number?
+        up_finer = round_magnitude(
+            control.rnd, negative=negative, lsb=guard, guard=below, rest=source.rest
+        )
+        becomes_normal = source.ones & (completes | (guard & up_finer))
+        result = Signal(rounded(plan), name="rounded", reset_less=True)
+        m.d.sync += [
+            result.negative.eq(negative),
+            result.zero.eq(source.zero),
+            result.dropped.eq(dropped),
+            result.tiny.eq(source.subnormal & ~source.zero & ~becomes_normal),
+        ]
+        if plan.has_integers:
+            up_integer = round_integer(
+                control.rnd,
+                negative=negative,
+                lsb=source.value[0],
+                guard=source.guard,
+                rest=source.rest,
+            )
+            up = Mux(is_integer, up_integer, up)
+        value = Signal(source.value.shape(), name="raised")
+        m.d.comb += value.eq(source.value + Cat(up, Const(0, 1)).as_signed())
+        m.d.sync += result.value.eq(value)
+        if plan.has_integers:
+            carried = any_of(
+                control.out[i] & (value[out.bits - 1] ^ source.value[out.bits - 1])
+                for i, out in enumerate(plan.outputs)
+                if not out.is_float
+            )
+            fits = source.high_ones | Mux(carried, source.high_below, source.high_zero)
+            m.d.sync += result.overflow.eq(~fits)
+        return result

@@ -1,0 +1,93 @@
+"""Small combinational helpers of the MAC array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+
+__all__ = [
+    "any_of",
+    "leading_zeros",
+    "mux_one_hot",
+    "shift_left",
+    "shift_right",
+    "trailing_zeros",
+]
+
+
+def any_of(bits: Iterable[Value]) -> Value:
+    """OR of single bits; 0 of none."""
+    bits = list(bits)
+    return Cat(bits).any() if bits else Const(0, 1)
+
+
+def mux_one_hot(options: Sequence[tuple[Value, Value | int]]) -> Value:
+    """The value whose (one-hot) condition holds; the last one if none of the others does.
+
+    Conditions of equal values should be merged by the caller.
+    """
+    result = Value.cast(options[-1][1])
+    for condition, value in reversed(options[:-1]):
+        value = Value.cast(value)
+        is_signed = result.shape().signed or value.shape().signed
+        result = Mux(condition, value, result)
+        if is_signed and not result.shape().signed:
+            result = result.as_signed()
+    return result
+
+
+# Amaranth writes an expression out wherever it is used: what is used twice must be a signal, or
+# the text doubles with every level.
+
+
+def shift_left(m: Module, name: str, value: Value, amount: Value, unit: int = 1) -> Value:
+    """`value << (amount * unit)` in the width of `value`; `name` is a prefix of new signals."""
+    bits = len(value)
+    for i in range(len(amount)):
+        step = min(unit << i, bits)
+        stage = Signal(bits, name=f"{name}_by{unit << i}")
+        m.d.comb += stage.eq(Mux(amount[i], Cat(Const(0, step), value[: bits - step]), value))
+        value = stage
+    return value
+
+
+def shift_right(m: Module, name: str, value: Value, amount: Value, unit: int = 1) -> Value:
+    """Arithmetic `value >> (amount * unit)` in the width of `value`; its top bit is the sign."""
+    bits = len(value)
+    for i in range(len(amount)):
+        step = min(unit << i, bits)
+        moved = Cat(value[step:], value[-1].replicate(step))
+        stage = Signal(bits, name=f"{name}_by{unit << i}")
+        m.d.comb += stage.eq(Mux(amount[i], moved, value))
+        value = stage
+    return value
+
+
+def leading_zeros(m: Module, name: str, value: Value) -> Value:
+    """Zeros above the highest set bit; any number of at least `len(value) - 1` if there is none."""
+    bits = 1 << (len(value) - 1).bit_length()
+    # Ones below the value: the count of an empty value is its length.
+    padded = Cat(Const(-1, bits - len(value)), value) if bits > len(value) else value
+    return _leading_zeros(m, name, padded)[1]
+
+
+def _leading_zeros(m: Module, name: str, value: Value) -> tuple[Value, Value]:
+    """Whether `value`, of 2^n bits, is empty, and its leading zeros, in n bits, if not."""
+    if len(value) == 1:
+        return ~value, Const(0, 0)
+    half = len(value) // 2
+    low_empty, low = _leading_zeros(m, f"{name}l", value[:half])
+    high_empty, high = _leading_zeros(m, f"{name}h", value[half:])
+    empty = Signal(name=f"{name}_empty")
+    count = Signal(half.bit_length(), name=f"{name}_count")
+    m.d.comb += [
+        empty.eq(low_empty & high_empty),
+        count.eq(Cat(Mux(high_empty, low, high)[: len(low)], high_empty)),
+    ]
+    return empty, count
+
+
+def trailing_zeros(m: Module, name: str, value: Value) -> Value:
+    """Zeros below the lowest set bit; undefined if there is none."""
+    return leading_zeros(m, name, Cat(value[i] for i in reversed(range(len(value)))))
