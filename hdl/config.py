@@ -12,7 +12,7 @@ from .formats import Format
 
 __all__ = ["PRESETS", "Config", "ConfigError", "preset"]
 
-BUILT_FORMATS = ("int8",)
+BUILT_FORMATS = tuple(fmt_table.FORMATS)
 """Formats this release has a data path for; a Config naming another known format is refused."""
 
 VERSION_CODE = 1
@@ -270,6 +270,15 @@ class Config:
             for out in fmt_table.outputs(fmt).values():
                 found[out.name] = out
         return tuple(found.values())
+
+    def is_exact(self, fmt: Format) -> bool:
+        """Whether sums of float `fmt` are exact (numerics.md section 1) and not windowed."""
+        return fmt.sum_bits <= self.exact_limit
+
+    def window_bits(self, fmt: Format) -> int:
+        """F of a windowed float: bits kept below the exponent of the largest product."""
+        default = {32: 64, 64: 106}.get(fmt.bits, 32)
+        return self.window.get(fmt.name, default)
 
     def lanes(self, container: int) -> int:
         """Elements of `container` bits in a tile row."""
