@@ -46,12 +46,13 @@ class Case:
 
     seed: int
     sizes: tuple[int, ...] = SIZES
+    shape: tuple[int, int, int] | None = None
     options: dict = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draw = random.Random(self.seed)
         noise = np.random.default_rng(self.seed)
-        m, n, k = (draw.choice(self.sizes) for _ in range(3))
+        m, n, k = self.shape or [draw.choice(self.sizes) for _ in range(3)]
         self.bits = draw.choice(list(OUTPUTS))
         self.sat, self.alpha, self.beta = (
             draw.choice((0, 1)),
