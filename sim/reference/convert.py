@@ -9,7 +9,8 @@ import numpy as np
 
 from hdl.formats import Format, Kind, lookup
 
-from . import floats
+from .float_codes import INEXACT, NEAREST, SAT_HIT, TO_ZERO, UP, split
+from .float_rounding import infinite_result, round_to_float, zero_result
 from .integers import clamp_or_wrap, container_dtype, signed_values
 
 __all__ = ["convert", "from_codes", "to_codes"]
@@ -44,19 +45,19 @@ def _to_fixed(
     if isinstance(value, float) and math.isinf(value):
         if not sat:
             raise ValueError(f"{where} is {value}, which {fmt.name} cannot hold without sat")
-        return (high if value > 0 else low) & mask, floats.SAT_HIT
+        return (high if value > 0 else low) & mask, SAT_HIT
     scaled = Fraction(value) * (1 << fmt.frac)
     floor = math.floor(scaled)
     rest = scaled - floor
-    if rnd == floats.NEAREST:
+    if rnd == NEAREST:
         up = rest > Fraction(1, 2) or (rest == Fraction(1, 2) and floor & 1)
-    elif rnd == floats.TO_ZERO:
+    elif rnd == TO_ZERO:
         up = rest and floor < 0
     else:
-        up = rest and rnd == floats.UP
+        up = rest and rnd == UP
     whole = np.array([floor + bool(up)], object)
     result, clamped = clamp_or_wrap(whole, fmt.bits, sat)
-    flags = (floats.INEXACT if rest else 0) | (floats.SAT_HIT if clamped[0] else 0)
+    flags = (INEXACT if rest else 0) | (SAT_HIT if clamped[0] else 0)
     return int(result[0]) & mask, flags
 
 
@@ -64,11 +65,11 @@ def _to_float(
     value: int | float | Fraction, fmt: Format, rnd: int, sat: bool, where: str
 ) -> tuple[int, int]:
     if isinstance(value, float) and math.isinf(value):
-        return floats.infinite_result(value < 0, fmt, sat)
+        return infinite_result(value < 0, fmt, sat)
     sign, magnitude, exponent = _binary(value, fmt.man + 1)
     if not magnitude:
-        return floats.zero_result(sign, fmt)
-    return floats.round_to_float(sign, magnitude, exponent, fmt, rnd, sat, False)
+        return zero_result(sign, fmt)
+    return round_to_float(sign, magnitude, exponent, fmt, rnd, sat, False)
 
 
 def convert(
@@ -127,7 +128,7 @@ def from_codes(codes: np.ndarray | int, fmt: str | int | Format) -> np.ndarray:
         for index in np.ndindex(codes.shape):
             exact[index] = Fraction(int(values[index]), 1 << fmt.frac)
         return exact
-    parts = floats.split(codes, fmt)
+    parts = split(codes, fmt)
     magnitude = np.ldexp(parts.significand.astype(np.float64), parts.exponent - fmt.man)
     magnitude = np.where(parts.inf, np.inf, np.where(parts.nan, np.nan, magnitude))
     return np.where(parts.sign, -magnitude, magnitude)

@@ -13,6 +13,7 @@ from naive_mma import naive_mma
 
 from hdl.config import Config
 from hdl.formats import FORMATS, Kind, Specials, acc_mode, by_code, lookup, output_format
+from sim.reference.floats import mma_float
 from sim.reference.numerics import FLAG_NAMES, convert, from_codes, mma, output, to_codes
 
 SEED = int(os.environ.get("TEST_SEED", "20250102"))
@@ -82,6 +83,28 @@ def test_recorded_vectors(ft):
     assert not wrong, wrong[:3]
 
 
+@pytest.mark.parametrize("ft", [fmt.code for fmt in FORMATS.values() if fmt.is_float])
+def test_recorded_vectors_rounded_as_arrays(ft):
+    data = dict(np.load(VECTORS))
+    fmt = by_code(ft)
+    for row in np.flatnonzero(data["ft"] == ft)[::5]:
+        values = {name: int(data[name][row]) for name in ("bovf", "acc", "sat", "beta", "k")}
+        out = output(ft, bovf=values["bovf"], acc=values["acc"])
+        d, flags = mma_float(
+            fmt,
+            out,
+            data["a"][row : row + 1, : values["k"]],
+            data["b"][row : row + 1, : values["k"]],
+            None if values["beta"] else data["c"][row].reshape(1, 1),
+            rnd=int(data["rnd"][row]),
+            sat=bool(values["sat"] and out.bits <= 8),
+            alpha=bool(data["alpha"][row]),
+            config=Config(),
+            whole_arrays=True,
+        )
+        assert (d[0, 0], flags[0, 0]) == (data["d"][row], data["flags"][row]), row
+
+
 # -- independent reading ---------------------------------------------------------------------------
 
 
@@ -147,6 +170,32 @@ def test_every_pair_of_8_bit_operands(name, rnd):
     for i in range(256):
         for j in range(256):
             assert (d[i, j], flags[i, j]) == naive_mma(name, [i], [j], 0, **fields)
+
+
+def spread_codes(fmt, shape, scale, rng):
+    """Codes of normal deviates times 2^`scale`, with some of any kind between them."""
+    codes = to_codes(rng.normal(size=shape) * 2.0**scale, fmt).astype(np.uint64)
+    picker = random.Random(int(rng.integers(1 << 60)))
+    for index in np.argwhere(rng.random(shape) < 0.02):
+        codes[tuple(index)] = random_code(fmt, picker)
+    return codes
+
+
+@pytest.mark.parametrize(("name", "bovf", "acc"), [p for p in PAIRS if lookup(p[0]).is_float])
+def test_arrays_and_single_elements_round_alike(name, bovf, acc):
+    rng = np.random.default_rng([SEED, *name.encode(), bovf, acc])
+    fmt, out = lookup(name), output(name, bovf=bovf, acc=acc)
+    for rnd in range(4):
+        scale = rng.integers(-min(fmt.bias, 200), min(fmt.bias, 200) // 2 + 1)
+        a, b = (spread_codes(fmt, (12, 5), scale // 2, rng) for _ in range(2))
+        c = None if rnd == 3 else spread_codes(out, (12, 12), scale + rng.integers(-9, 9), rng)
+        fields = {"rnd": rnd, "sat": bool(rnd & 1) and out.bits <= 8, "alpha": rnd == 2}
+        single, arrays = (
+            mma_float(fmt, out, a, b, c, config=Config(), whole_arrays=whole, **fields)
+            for whole in (False, True)
+        )
+        assert (single[0] == arrays[0]).all(), f"seed {SEED}"
+        assert (single[1] == arrays[1]).all(), f"seed {SEED}"
 
 
 INTEGERS = [name for name, fmt in FORMATS.items() if fmt.kind is Kind.INT]
