@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from hdl import isa
-from hdl.config import PRESETS, Config
+from hdl.config import Config
 from sim.memory import Memory
 from sim.program import Program, mxcfg_value, mxtile_value
 from sim.reference import geometry
 from sim.reference.machine import Machine, Response
 
 SEED = int(os.environ.get("TEST_SEED", "20250103"))
-AME32 = PRESETS["ame32"]
-WIDE = Config(rows=8, row_bits=256, tiles=16, banks=2, m_par=2, n_par=2)
+AME32 = Config(formats=("int8",))
+WIDE = Config(formats=("int8",), rows=8, row_bits=256, tiles=16, banks=2, m_par=2, n_par=2)
 """Another shape: 8 rows of 32 bytes."""
 
 NONE, ILLEGAL, BADGEOM, BUS = range(4)
@@ -130,7 +130,7 @@ def test_read_only_and_unknown_csrs():
 
 
 def test_csrs_move_with_their_base():
-    core = Core(Config(csr_base=0xBC0))
+    core = Core(Config(formats=("int8",), csr_base=0xBC0))
     core.csrrw("mxcfg", 0x10)
     assert core.read(0xBC0) == 0x10
     assert core.csrr(0x7C0).error == ILLEGAL
