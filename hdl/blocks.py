@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from amaranth.lib import wiring
@@ -22,23 +23,53 @@ class Block:
     Parameters
     ----------
     module : its module inside `hdl`.
-    kind : its class, called with a Config.
+    kind : its class.
     summary : what it is, for people.
+    arguments : the class's positional and keyword arguments for a Config; by default the Config.
     """
 
     module: str
     kind: str
     summary: str
+    arguments: Callable[[Config], tuple[tuple, dict]] = lambda cfg: ((cfg,), {})
 
     def build(self, cfg: Config) -> wiring.Component:
         """A new instance for `cfg`."""
-        return getattr(importlib.import_module(f"hdl.{self.module}"), self.kind)(cfg)
+        positional, keyword = self.arguments(cfg)
+        kind = getattr(importlib.import_module(f"hdl.{self.module}"), self.kind)
+        return kind(*positional, **keyword)
+
+
+def _plan(cfg: Config) -> tuple[tuple, dict]:
+    from .mac.plan import MacPlan
+
+    return (MacPlan(cfg),), {}
+
+
+def _timing(cfg: Config) -> tuple[tuple, dict]:
+    from .mac.pipe import MacTiming
+
+    timing = MacTiming.of(cfg)
+    return (cfg,), {"mac_depth": timing.depth, "loop": timing.loop}
 
 
 BLOCKS: dict[str, Block] = {
     CORE: Block("core", "Core", "the whole core"),
+    "decode": Block("issue.decode", "Decode", "decoder, CSRs and traps"),
+    "csr": Block("issue.csr", "CsrFile", "control and status registers"),
+    "slots": Block("issue.slots", "Slots", "instructions in flight and the scoreboard", _timing),
+    "mma-split": Block("issue.split", "MmaSplit", "walks the blocks of an mmacc"),
+    "ldst-split": Block("issue.split", "LdStSplit", "walks the rows of a load or store"),
+    "move-split": Block("issue.split", "MoveSplit", "walks the blocks of a move"),
     "tilefile": Block("tilefile.file", "TileFile", "tile registers: 4 read and 2 write ports"),
-    "bank": Block("tilefile.bank", "Bank", "one bank of the tile registers, 2 reads and 1 write"),
+    "bank": Block("tilefile.bank", "Bank", "one bank of the tile registers"),
+    "mac-pipe": Block("mac.pipe", "MacPipe", "operand reads, MAC array, write-back"),
+    "mac-array": Block("mac.array", "MacArray", "all sub-arrays and the operand decoders"),
+    "sub-array": Block("mac.dot", "DotProduct", "one row of A times one row of B, plus C", _plan),
+    "operand-decoder": Block("mac.operand", "OperandDecoder", "decodes one row", _plan),
+    "load-pipe": Block("l2.load", "LoadPipe", "L2 read channel and row merge"),
+    "store-pipe": Block("l2.store", "StorePipe", "row reads and L2 write channels"),
+    "move-unit": Block("units.move", "MoveUnit", "copies and zeroes tiles"),
 }
 """Every block by the name that `--block` takes."""
 

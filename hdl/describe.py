@@ -13,6 +13,9 @@ from . import formats as fmt_table
 from .blocks import Block
 from .config import Config
 from .formats import Format
+from .issue.decode import Decode
+from .mac.pipe import MacTiming
+from .mac.plan import FormatPlan, MacPlan
 from .tilefile.bank import READS
 
 __all__ = [
@@ -24,6 +27,9 @@ __all__ = [
     "port_rows",
     "storage_rows",
 ]
+
+DISPATCH_TO_UOP = 2
+"""Cycles from an instruction's dispatch to the transfer of its first uop (hdl/issue/slots.py)."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Pair:
     modes : how software selects it: columns of `formats.ACC_MODES`.
     lanes : operand elements of a tile row, K of a full mma.
     macs_per_cycle : multiply-accumulates a cycle, sustained.
+    uop_cycles : cycles of the MAC array for one mmacc of whole tiles, 1x1.
     """
 
     operand: Format
@@ -52,6 +59,7 @@ class Pair:
     modes: tuple[str, ...]
     lanes: int
     macs_per_cycle: int
+    uop_cycles: int
 
 
 _MODE_TEXT = {
@@ -78,7 +86,8 @@ def format_pairs(cfg: Config) -> tuple[Pair, ...]:
         lanes = cfg.lanes(operand.container)
         for output, names in modes.items():
             macs = macs_per_cycle(cfg, operand, output)
-            pairs.append(Pair(operand, output, tuple(names), lanes, macs))
+            cycles = cfg.blocks * (cfg.rows // cfg.uop_columns(output.container))
+            pairs.append(Pair(operand, output, tuple(names), lanes, macs, cycles))
     return tuple(pairs)
 
 
@@ -102,20 +111,54 @@ def _geometry(cfg: Config) -> Table:
     return Table("Geometry", ("what", "value"), rows)
 
 
-def _speed(cfg: Config) -> Table:
+def result_latency(cfg: Config, uop_cycles: int) -> int:
+    """Cycles from taking an mmacc whose operands are there to the write of its last result.
+
+    Parameters
+    ----------
+    uop_cycles : cycles in which its uops start, one after the other.
+    """
+    return Decode.STAGES + DISPATCH_TO_UOP + MacTiming.of(cfg).depth + uop_cycles - 1
+
+
+def _latency(cfg: Config) -> Table:
+    timing = MacTiming.of(cfg)
+    rows = (
+        ("from the request to its dispatch", Decode.STAGES),
+        ("from the dispatch to the first uop", DISPATCH_TO_UOP),
+        ("from a uop to the write of its result, every format", timing.depth),
+        ("W, from a read of C until a read sees the new value", timing.loop),
+    )
+    return Table("Latency", ("what", "cycles"), tuple((name, str(count)) for name, count in rows))
+
+
+def _sum_class(plan: FormatPlan, cfg: Config) -> str:
+    """How sums of an operand format are held (numerics.md section 1)."""
+    kind = f"window {cfg.window_bits(plan.fmt)}" if plan.windowed else "exact"
+    return f"{kind}, {plan.sum_bits} bit"
+
+
+def _pairs(cfg: Config) -> Table:
+    plans = {plan.fmt: plan for plan in MacPlan(cfg).formats}
     rows = tuple(
         (
             pair.operand.name,
             pair.output.name,
             " or ".join(_MODE_TEXT[mode] for mode in pair.modes),
+            _sum_class(plans[pair.operand], cfg),
             str(pair.lanes),
             str(pair.macs_per_cycle),
+            str(pair.uop_cycles),
+            str(result_latency(cfg, pair.uop_cycles)),
         )
         for pair in format_pairs(cfg)
     )
     return Table(
-        "Peak speed by format pair",
-        ("operands", "result", "selected by", "K of a row", "MAC/cycle"),
+        "Format pairs (uop cycles and issue to result: one mmacc of whole tiles, 1x1)",
+        (
+            *("operands", "result", "selected by", "sums", "K of a row", "MAC/cycle"),
+            *("uop cycles", "issue to result"),
+        ),
         rows,
     )
 
@@ -156,4 +199,10 @@ def _ports(item: Block, cfg: Config, name: str) -> Table:
 
 def describe(cfg: Config, item: Block, name: str) -> tuple[Table, ...]:
     """Everything `--describe` shows of a core, with the ports of the block `item` called `name`."""
-    return (_geometry(cfg), _speed(cfg), _storage(cfg), _ports(item, cfg, name))
+    return (
+        _geometry(cfg),
+        _pairs(cfg),
+        _latency(cfg),
+        _storage(cfg),
+        _ports(item, cfg, name),
+    )

@@ -13,6 +13,9 @@ import pytest
 from hdl import emit, top
 from hdl.blocks import BLOCKS
 from hdl.config import PRESETS, preset
+from hdl.describe import format_pairs, result_latency
+from sim.engines.pysim import PySimulator
+from sim.program import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--verilog", "--preset", "tiny", "--block", "bank")
@@ -99,10 +102,44 @@ def test_describe_states_peak_storage_and_ports(capsys, name: str) -> None:
     peak = cfg.m_par * cfg.n_par * cfg.row_bits // 8
     for output in ("int8", "int16", "int32"):
         row = next(line for line in out.splitlines() if re.match(rf" *int8 +{output} ", line))
-        assert row.split()[-1] == str(peak)
+        assert row.split()[-3] == str(peak)
     bits = cfg.tiles * cfg.rows * cfg.row_bits
     assert f"{bits:,}" in out and f"{2 * bits:,}" in out
     assert re.search(r"load__payload +input +\d+", out)
+
+
+def test_latency_is_what_the_rtl_shows() -> None:
+    """One mmacc 1x1 with its operands there, from its request to the fence behind it."""
+    cfg = preset("tiny")
+    engine = PySimulator(cfg)
+    fence_answers = 3  # cycles from the last write to the fence's response
+    for m, n, acc in ((16, 16, 0), (16, 16, 1), (16, 3, 0), (1, 1, 1)):
+        program = Program(cfg)
+        program.set_cfg("int8", acc=acc)
+        program.set_tile(16, m, n)
+        program.mfence()
+        program.mmacc(0, 16, 24)
+        program.mfence()
+        result = engine.run(program)
+        uop_cycles = -(-m // cfg.m_par) * -(-n // cfg.n_par)
+        taken = result.responses[-1].cycle - result.request_cycles[-2]
+        assert taken == result_latency(cfg, uop_cycles) + fence_answers, (m, n, acc)
+    pair = format_pairs(cfg)[0]
+    assert pair.uop_cycles == 16 * 16 // (cfg.m_par * cfg.n_par)
+
+
+def test_peaks_are_those_of_the_roofline() -> None:
+    """performance.md section 1; 64-bit results fill a row with two elements."""
+    cfg = preset("ame32").replace(formats=("int4", "int8", "int16", "int32", "int64"))
+    found = {(p.operand.name, p.output.name): p for p in format_pairs(cfg)}
+    for pair, peak, uop_cycles in (
+        (("int4", "int32"), 512, 16),
+        (("int8", "int16"), 256, 16),
+        (("int16", "int32"), 128, 16),
+        (("int32", "int32"), 64, 16),
+        (("int64", "int64"), 16, 32),
+    ):
+        assert (found[pair].macs_per_cycle, found[pair].uop_cycles) == (peak, uop_cycles), pair
 
 
 WRONG = [

