@@ -59,8 +59,9 @@ def unpack_rows(content: np.ndarray, columns: int, container: int) -> np.ndarray
 def random_codes(noise: np.random.Generator, shape: tuple[int, int], fmt: Format) -> np.ndarray:
     """Random codes of a format, one in eight of them an extreme of its container."""
     codes = noise.integers(0, 1 << fmt.bits, shape, np.uint64)
-    extremes = np.array([0, 1, (1 << fmt.bits) - 1, 1 << fmt.bits - 1, (1 << fmt.bits - 1) - 1])
-    chosen = extremes.astype(np.uint64)[noise.integers(0, len(extremes), shape)]
+    top = 1 << fmt.bits - 1
+    extremes = np.array([0, 1, top - 1, top, 2 * top - 1], np.uint64)
+    chosen = extremes[noise.integers(0, len(extremes), shape)]
     codes = np.where(noise.random(shape) < 1 / 8, chosen, codes)
     if fmt.top_aligned:
         codes <<= np.uint64(fmt.container - fmt.bits)

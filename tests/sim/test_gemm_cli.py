@@ -120,7 +120,7 @@ WRONG = [
     ((3, 3, -1), "M, N and K must be 0 or more"),
     ((3, 3, 3, "--tilings", "1x1"), "unrecognized arguments"),
     ((3, 3, 3, "--ft", "int9"), "unknown number format 'int9'"),
-    ((3, 3, 3, "--ft", "fp16"), "ame32 does not build fp16"),
+    ((3, 3, 3, "--ft", "int64"), "ame32 does not build int64"),
     ((3, 3, 3, "--preset", "ame33"), "unknown preset 'ame33'"),
     ((3, 3, 3, "--tiling", "4x1"), "tiling 4x1 is not built yet"),
     ((3, 3, 3, "--trans", "ct"), "--trans is one of nn, nt, tn, tt, not ct"),

@@ -121,7 +121,7 @@ WRONG = [
     ({"pack": False}, "trans = nn without packing is not built yet"),
     ({"tiling": "4x4"}, "tiling 4x4 is not built yet"),
     ({"tiling": "3x3"}, "unknown tiling '3x3'"),
-    ({"ft": "bf16"}, "ame32 does not build bf16"),
+    ({"ft": "int64"}, "ame32 does not build int64"),
     ({"ft": "int9"}, "unknown number format 'int9'"),
     ({"acc": 2}, "acc = 2 is undefined"),
     ({"sat": 2}, "sat = 2 is undefined"),

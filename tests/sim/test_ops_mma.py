@@ -119,7 +119,7 @@ WRONG = [
     ({"c": np.ones((2, 2))}, "c holds float64"),
     ({"c": np.full((2, 2), 65536)}, "c holds 65536, expected unsigned int16 codes, 0 to 0xffff"),
     ({"c": np.full((2, 2), 256), "bovf": 1}, "c holds 256, expected unsigned int8 codes"),
-    ({"ft": "fp16"}, "ft = 'fp16': ame32 does not build fp16"),
+    ({"ft": "int64"}, "ft = 'int64': ame32 does not build int64"),
     ({"ft": "int9"}, "unknown number format 'int9'"),
     ({"ft": 0x7F}, "Ft code 0x7f is reserved"),
     ({"bovf": 2}, "bovf = 2 is undefined: use 0 or 1"),
