@@ -34,6 +34,18 @@ def _open_cxxrtl(cfg: Config, **options: Any) -> Simulator:
     return CxxrtlSimulator(cfg, **options)
 
 
+def _verilator_missing() -> str | None:
+    from .verilator import missing
+
+    return missing()
+
+
+def _open_verilator(cfg: Config, **options: Any) -> Simulator:
+    from .verilator import VerilatorSimulator
+
+    return VerilatorSimulator(cfg, **options)
+
+
 def _open_pysim(cfg: Config, *, progress: bool, **options: Any) -> Simulator:
     from .pysim import PySimulator
 
@@ -49,6 +61,7 @@ def _open_model(cfg: Config, *, progress: bool, dut: Component | None, vcd: Any)
 
 
 _TABLE: dict[str, tuple[Callable[[], str | None], Callable[..., Simulator]]] = {
+    "verilator": (_verilator_missing, _open_verilator),
     "cxxrtl": (_cxxrtl_missing, _open_cxxrtl),
     "pysim": (_no_reason, _open_pysim),
     "model": (_no_reason, _open_model),

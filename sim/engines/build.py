@@ -181,9 +181,13 @@ def library(name: str, make: Callable[[Path], None]) -> Path:
     return target
 
 
-def run_tool(command: list[str], folder: Path, what: str) -> None:
+def run_tool(
+    command: list[str], folder: Path, what: str, environment: dict[str, str] | None = None
+) -> None:
     """Run a tool in a folder. Raises `SimulationError` with its first complaint."""
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
     if run.returncode:
         lines = [line for line in (run.stderr + run.stdout).splitlines() if line.strip()]
         faults = [line for line in lines if "error" in line.lower()]
