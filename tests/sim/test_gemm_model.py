@@ -7,6 +7,8 @@ import pytest
 from gemm_cases import OUTPUTS, SEED, Case, product
 
 from hdl.config import preset
+from hdl.formats import ACC_MODES, FORMATS, outputs
+from sim.codes import random_codes
 from sim.gemm import gemm
 from sim.kernels import Matrix
 from sim.layout import GUARD_BYTES, PlacedMatrix
@@ -152,3 +154,17 @@ def test_a_stray_byte_is_found(offset: int) -> None:
     other = bytes([memory.read(0x1000 + offset, 1)[0] ^ 1])
     memory.write(0x1000 + offset, other)
     assert not place.holds(codes)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_pair(name: str) -> None:
+    """Containers of 4 to 64 bits, results of 8 to 64: packing, K of a row, tiles of a result."""
+    cfg = preset("ame32").replace(formats=(name,))
+    noise = np.random.default_rng(SEED)
+    a, b = (random_codes(noise, shape, FORMATS[name]) for shape in ((19, 37), (37, 18)))
+    for mode, out in outputs(FORMATS[name]).items():
+        c = random_codes(noise, (19, 18), out)
+        selected = {"bovf": 1} if mode == "bovf" else {"acc": ACC_MODES.index(mode) - 1}
+        result = gemm(a, b, c, ft=name, beta=1, preset=cfg, engine="model", **selected)
+        assert result.bit_exact and result.out == out, mode
+        assert result.c.dtype.itemsize * 8 == out.container, mode
