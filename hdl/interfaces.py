@@ -287,7 +287,7 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
     Tiles lie in groups of 1 << `slices_log2` neighbours (slices of one result); a group starts
     every `group_stride` tiles from `tile`. Along a row (`down` = 0) every group up to `group_last`
     holds bytes of each of the `rows_last` + 1 rows: `bytes_most` + 1 of them, or `bytes_last` + 1
-    in the last group. Downwards (`down` = 1) each tile is a group of its own with `bytes_most` + 1
+    in the last group; the next group's lie `pitch` bytes further on. Downwards (`down` = 1) each tile is a group of its own with `bytes_most` + 1
     bytes a row; tiles up to `tile_last` have rows: `rows_most` + 1, the last `rows_last` + 1.
     `contiguous`: the next row's first byte follows the walked row's last tile in memory. `fill`
     (loads): something is left to zero after the active rows.
@@ -299,6 +299,7 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
             "down": 1,
             "slices_log2": 3,
             "group_stride": 3,
+            "pitch": bits_for(cfg.group_bytes + 1),
             "group_last": 3,
             "tile_last": 3,
             "rows_most": cfg.rows_log2,

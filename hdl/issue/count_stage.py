@@ -136,6 +136,7 @@ class CountStage(wiring.Component):
             e.down.eq(down),
             e.slices_log2.eq(Mux(d.mmacc | (is_c & ~down), slices_log2, 0)),
             e.stride_c.eq(Mux(d.mmacc | is_c, stride_c, 1)),
+            e.pitch.eq(Mux(is_c & ~down, cfg.rows << d.width_log2, cfg.row_bytes)),
             e.i_last.eq(rows.last),
             e.j_last.eq(columns.last),
             e.m_most.eq(rows.rows_most),

@@ -260,7 +260,10 @@ class LdStSplit(wiring.Component):
         m.d.comb += [
             next_start.eq(offset + row_bytes - first),
             last_beat.eq((offset + (last - first)) >> bus_log2),
-            group_full.eq(slice_last == slices_last),
+            group_full.eq(
+                (slice_last == slices_last)
+                & (fields.pitch == (row_bytes << fields.slices_log2)[: len(fields.pitch)])
+            ),
             follows.eq(
                 Mux(
                     last_tile_of_row,
@@ -338,8 +341,7 @@ class LdStSplit(wiring.Component):
                 Mux(
                     cut,
                     room,
-                    Mux(last_slice, ((slices_last - slice_) << rb_log2) + row_bytes, row_bytes)
-                    - first,
+                    Mux(last_slice, fields.pitch - (slice_ << rb_log2), row_bytes) - first,
                 )
             ),
             next_addr.eq(addr + to_next),

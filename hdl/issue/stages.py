@@ -66,6 +66,7 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
         "down": 1,
         "slices_log2": 3,
         "stride_c": 3,
+        "pitch": bits_for(cfg.group_bytes + 1),
         "i_last": 3,
         "j_last": 3,
         "m_most": cfg.rows_log2,

@@ -107,8 +107,10 @@ class TileStage(wiring.Component):
             t_mask.slice_most.eq(Mux(e.load, named_slices, slice_most)),
             t_mask.slice_last.eq(Mux(e.load, named_slices, Mux(e.down, slice_most, slice_last))),
         ]
-        walked = Signal(4)  # tiles from the first to the last active one of a row
-        m.d.comb += walked.eq(Mux(e.down, 1, (e.j_last << e.slices_log2) + slice_last + 1))
+        walked = Signal(8 + rb_log2)  # bytes from a row's start to the end of its last tile
+        m.d.comb += walked.eq(
+            Mux(e.down, 0, e.j_last * e.pitch + (slice_last << rb_log2)) + cfg.row_bytes
+        )
         full_rows = (e.m_last == cfg.rows - 1) & (
             ~e.down | ((e.i_last == e.tiles) & ((e.i_last == 0) | (e.m_most == cfg.rows - 1)))
         )
@@ -201,6 +203,7 @@ class TileStage(wiring.Component):
             ldst.down.eq(e.down),
             ldst.slices_log2.eq(e.slices_log2),
             ldst.group_stride.eq(e.stride_c),
+            ldst.pitch.eq(e.pitch),
             ldst.group_last.eq(e.j_last),
             ldst.tile_last.eq(e.i_last),
             ldst.rows_most.eq(e.m_most),
@@ -209,7 +212,7 @@ class TileStage(wiring.Component):
             ldst.bytes_last.eq(e.bytes_last),
             ldst.base.eq(e.base),
             ldst.stride.eq(e.stride),
-            ldst.contiguous.eq(e.stride == walked << rb_log2),
+            ldst.contiguous.eq(e.stride == walked),
             ldst.fill.eq(e.load & ~(full_rows & full_slices)),
             move.dst.eq(e.rd_tile),
             move.src.eq(e.rs1_tile),

@@ -205,7 +205,7 @@ def expect_ldst(cfg, f):
             for group in range(f["group_last"] + 1):
                 for part in range(slices):
                     if active_bytes(group, part):
-                        offset = (group * slices + part) * row_bytes
+                        offset = group * f["pitch"] + part * row_bytes
                         segments.append(segment(group, part, row, (row, offset)))
     parts = []
     for index, seg in enumerate(segments):
@@ -269,9 +269,12 @@ def random_ldst(cfg, rng):
     if each and not down:
         group_last = groups - 1
     load = rng.random() < 0.5
-    walked = 1 if down else group_last * slices + last // row_bytes + 1
+    pitch = group_bytes
+    if not down and slices == 1 and rng.random() < 0.3:
+        pitch = rng.randrange(1, row_bytes)  # results narrower than a row
+    walked = row_bytes + (0 if down else group_last * pitch + last // row_bytes * row_bytes)
     stride = rng.choice(
-        [walked * row_bytes, row_bytes, 0, rng.randrange(200), (1 << cfg.addr_bits) - 24, 4096 + 5]
+        [walked, row_bytes, 0, rng.randrange(200), (1 << cfg.addr_bits) - 24, 4096 + 5]
     )
     return {
         "tile": 0,
@@ -280,6 +283,7 @@ def random_ldst(cfg, rng):
         "slices_log2": slices_log2,
         "group_stride": rng.choice(strides),
         "group_last": group_last,
+        "pitch": pitch,
         "tile_last": tile_last,
         "rows_most": rows_most,
         "rows_last": rows_last,
@@ -287,7 +291,7 @@ def random_ldst(cfg, rng):
         "bytes_last": last,
         "base": rng.choice([0, rng.randrange(64), rng.getrandbits(cfg.addr_bits)]),
         "stride": stride,
-        "contiguous": int(stride == walked * row_bytes),
+        "contiguous": int(stride == walked),
         "fill": int(load),
     }
 
