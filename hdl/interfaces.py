@@ -287,7 +287,8 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
     Tiles lie in groups of 1 << `slices_log2` neighbours (slices of one result); a group starts
     every `group_stride` tiles from `tile`. Along a row (`down` = 0) every group up to `group_last`
     holds bytes of each of the `rows_last` + 1 rows: `bytes_most` + 1 of them, or `bytes_last` + 1
-    in the last group; the next group's lie `pitch` bytes further on. Downwards (`down` = 1) each tile is a group of its own with `bytes_most` + 1
+    in the last group; the next group's lie `pitch` bytes further on. Downwards (`down` = 1) each
+    tile is a group of its own with `bytes_most` + 1
     bytes a row; tiles up to `tile_last` have rows: `rows_most` + 1, the last `rows_last` + 1.
     `contiguous`: the next row's first byte follows the walked row's last tile in memory. `fill`
     (loads): something is left to zero after the active rows.

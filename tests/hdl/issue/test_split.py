@@ -256,7 +256,10 @@ def random_ldst(cfg, rng):
     def amount(limit):
         return rng.choice([limit - 1, rng.randrange(limit)])
 
-    most, last = amount(group_bytes), amount(group_bytes)
+    pitch = group_bytes
+    if not down and slices == 1 and rng.random() < 0.3:
+        pitch = rng.randrange(1, row_bytes)  # results narrower than a row
+    most, last = amount(pitch), amount(pitch)
     if each or down:
         last = most
     if down:
@@ -269,9 +272,6 @@ def random_ldst(cfg, rng):
     if each and not down:
         group_last = groups - 1
     load = rng.random() < 0.5
-    pitch = group_bytes
-    if not down and slices == 1 and rng.random() < 0.3:
-        pitch = rng.randrange(1, row_bytes)  # results narrower than a row
     walked = row_bytes + (0 if down else group_last * pitch + last // row_bytes * row_bytes)
     stride = rng.choice(
         [walked, row_bytes, 0, rng.randrange(200), (1 << cfg.addr_bits) - 24, 4096 + 5]
