@@ -25,7 +25,7 @@ from .gemm import GemmResult, gemm
 __all__ = ["QuantisedNetwork", "main", "quantise", "run_on_core"]
 
 PROGRAM = "sim.digits"
-HIDDEN = 32
+HIDDEN = 64
 TRAINED = 1437
 """Images that train the network; the rest, 360, are held out."""
 SEED = 7

@@ -7,11 +7,23 @@ import random
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
+
+from sim.engines import available
 
 SEED = int(os.environ.get("TEST_SEED", "20240217"))
 SIZES = (1, 2, 15, 16, 17, 31, 32, 33, 64)
 OUTPUTS = {8: {"bovf": 1}, 16: {}, 32: {"acc": 1}}
 """mxcfg fields that give each width of result from INT8."""
+
+
+def compiled() -> str:
+    """The fastest compiled engine, or a skip that says what is missing."""
+    missing = {name: available()[name] for name in ("verilator", "cxxrtl")}
+    for name, reason in missing.items():
+        if reason is None:
+            return name
+    pytest.skip("; ".join(missing.values()))
 
 
 def wrapped(values: np.ndarray, bits: int) -> np.ndarray:

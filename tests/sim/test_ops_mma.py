@@ -7,10 +7,9 @@ import random
 
 import numpy as np
 import pytest
-from gemm_cases import OUTPUTS, product
+from gemm_cases import OUTPUTS, compiled, product
 
 from hdl.config import preset
-from sim.engines import available
 from sim.ops import mma
 
 SEED = int(os.environ.get("TEST_SEED", "777"))
@@ -76,11 +75,9 @@ def test_random_instructions_on_pysim() -> None:
 
 @pytest.mark.parametrize("name", ["ame32", "tiny"])
 def test_random_instructions_on_a_compiled_engine(name: str) -> None:
-    reason = available()["cxxrtl"]
-    if reason is not None:
-        pytest.skip(reason)
+    engine = compiled()
     for index in range(100):
-        check(SEED + index, "cxxrtl", name)
+        check(SEED + index, engine, name)
 
 
 def test_c_none_means_beta() -> None:

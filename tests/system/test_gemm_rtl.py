@@ -9,18 +9,9 @@ import itertools
 
 import numpy as np
 import pytest
-from gemm_cases import SEED, SIZES, Case
+from gemm_cases import SEED, SIZES, Case, compiled
 
-from sim.engines import available
 from sim.gemm import gemm
-
-
-def compiled() -> str:
-    """The compiled engine, or a skip that says what is missing."""
-    reason = available()["cxxrtl"]
-    if reason is not None:
-        pytest.skip(reason)
-    return "cxxrtl"
 
 
 def check(case: Case, engine: str, preset: str) -> None:
