@@ -170,9 +170,7 @@ class Aligner(wiring.Component):
             return m
         high = [f.product_bits for f in slot.formats if not slot.is_low(f)]
         low = [f.product_bits for f in slot.formats if slot.is_low(f)]
-        bits = max(
-            slot.high_place + max(high, default=0), slot.low_place + max(low, default=0)
-        )
+        bits = max(slot.high_place + max(high, default=0), slot.low_place + max(low, default=0))
         at_high = Signal(signed(bits), name="at_high")
         at_low = Signal(signed(bits), name="at_low")
         m.d.comb += [

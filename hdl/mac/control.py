@@ -82,7 +82,9 @@ class ControlDecoder(wiring.Component):
 
     def _align(self, m: Module, formats: Signal) -> None:
         plan, control = self.plan, self.align
-        m.d.comb += control.windowed.eq(any_of(formats[f.index] for f in plan.formats if f.windowed))
+        m.d.comb += control.windowed.eq(
+            any_of(formats[f.index] for f in plan.formats if f.windowed)
+        )
         for i, slot in enumerate(plan.slot_classes):
             bases = [(formats[f.index], slot.shift_base(f)) for f in slot.formats]
             m.d.comb += [

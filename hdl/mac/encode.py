@@ -120,7 +120,9 @@ class Encoder(wiring.Component):
                 | (powers & (negative | result.zero | result.value[-1]))
             ),
             overflow.eq(
-                finite & ~result.zero & ~below_range
+                finite
+                & ~result.zero
+                & ~below_range
                 & any_of(condition & self._overflows(out) for out, condition in floats)
             ),
         ]
@@ -147,8 +149,11 @@ class Encoder(wiring.Component):
             if out.signed:
                 keeps_sign = ~limit | saturates | ~to_inf if not out.has_inf else Const(1, 1)
                 code = Cat(code, negative & keeps_sign)
-            value = Mux(nan, Const(nan_code >> (out.container - out.bits if out.top_aligned else 0),
-                                   len(code)), code)
+            value = Mux(
+                nan,
+                Const(nan_code >> (out.container - out.bits if out.top_aligned else 0), len(code)),
+                code,
+            )
             if out.top_aligned:
                 value = Cat(Const(0, out.container - out.bits), value)
             codes.append((condition, value))
@@ -163,9 +168,7 @@ class Encoder(wiring.Component):
         inexact = result.dropped | self.lost | overflow | below_range
         m.d.comb += [
             self.flags.invalid.eq(is_float & (both["invalid"] | clash)),
-            self.flags.sat_hit.eq(
-                (is_float & ~nan & (saturates | below_range)) | integer_overflow
-            ),
+            self.flags.sat_hit.eq((is_float & ~nan & (saturates | below_range)) | integer_overflow),
             self.flags.inexact.eq((real & inexact) | (~is_float & result.dropped)),
             self.flags.overflow.eq(real & overflow),
             self.flags.underflow.eq(
@@ -183,14 +186,16 @@ class Encoder(wiring.Component):
 
     def _integers(self) -> list[tuple[Value, Value]]:
         """Codes of integer outputs by condition: wrapped or clamped, sign-extended."""
-        result, bits = self.rounded, self.plan.out_bits
+        result = self.rounded
         clamp = result.overflow & self.control.sat
         codes = []
         for i, out in enumerate(self.plan.outputs):
             if out.is_float:
                 continue
             largest = Const((1 << (out.bits - 1)) - 1, out.bits)
-            value = Mux(clamp, largest ^ result.negative.replicate(out.bits), result.value[: out.bits])
+            value = Mux(
+                clamp, largest ^ result.negative.replicate(out.bits), result.value[: out.bits]
+            )
             codes.append(
                 (self.control.out[i], Cat(value, value[-1].replicate(out.container - out.bits)))
             )

@@ -93,4 +93,3 @@ def unpack(
     zero = Signal(name=f"{name}_zero")
     m.d.comb += zero.eq(lowest & (man == 0))
     return Fields(sign, exp, sig, zero, flags["inf"], flags["nan"], flags["snan"])
-

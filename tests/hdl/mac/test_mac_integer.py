@@ -127,6 +127,9 @@ def check(dut, cases, results) -> None:
 
 
 CONFIGS = {
+    "narrow": Config(m_par=2, n_par=2, formats=("int4", "q2_5", "int12", "q4_8")),
+    "wide": Config(m_par=4, n_par=4, formats=("int16", "int32", "q16_16")),
+    "int64": Config(m_par=4, n_par=4, formats=("int64", "q32_32")),
     "int8": Config(),
     "int8_2x1": Config(m_par=2, n_par=1),
     "int8_1x1_256": Config(m_par=1, n_par=1, row_bits=256),
