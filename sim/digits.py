@@ -196,17 +196,20 @@ def _command(options: Namespace) -> int:
         np.array_equal(second.argmax(1), expected[1].argmax(1)),
         *(result.bit_exact for result in results),
     ]
+    kind = "model" if engine == "model" else "RTL"
     accuracies = (
         ("float network", network.scores(tested).argmax(1)),
         ("INT8 network, numpy", expected[1].argmax(1)),
-        (f"INT8 network, {cfg.name} on {engine}", second.argmax(1)),
+        (f"INT8 network, {cfg.name} {kind}", second.argmax(1)),
     )
     print(f"{count} handwritten digits, 64 pixels, {HIDDEN} hidden units, 10 classes")
     for name, found in accuracies:
         right = int((found == truth).sum())
         print(f"  {name:<30} {100 * right / count:6.2f} %  ({right} of {count})")
     _print_speed(results, seconds)
-    print(f"RTL equals the reference: {'yes, every label and every bit' if all(equal) else 'NO'}")
+    print(
+        f"{kind} equals the reference: {'yes, every label and every bit' if all(equal) else 'NO'}"
+    )
     return 0 if all(equal) else 1
 
 
