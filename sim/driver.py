@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "QUIET_CYCLES",
+    "RequestLike",
     "Response",
     "RunOptions",
     "RunResult",

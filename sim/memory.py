@@ -27,6 +27,7 @@ from .protocol import Channel, ProtocolError, Rule
 
 __all__ = [
     "FAST",
+    "FILL",
     "IDEAL",
     "JITTERY",
     "NASTY",

@@ -8,6 +8,7 @@ key, so that opening a known core elaborates nothing.
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,10 +64,8 @@ def core_library(recipe: Recipe, cfg: Config, dut: Component | None, progress: b
     if dut is None:
         link = cache_dir() / f"{recipe.engine}-{_source_key(cfg, tools)}.link"
         try:
-            known = cache_dir() / link.read_text()
-            if known.exists():
-                return library(known.stem, _never)
-        except OSError:
+            return library(Path(link.read_text()).stem, _never)
+        except OSError:  # sources not seen before, or the library was removed
             pass
         dut = core_component(cfg)
     ports = core_ports(cfg)
@@ -84,13 +83,15 @@ def core_library(recipe: Recipe, cfg: Config, dut: Component | None, progress: b
 
     path = library(f"{recipe.engine}-{key}", make)
     if link is not None:
-        link.write_text(path.name)
+        fresh = link.with_suffix(f".{os.getpid()}")
+        fresh.write_text(path.name)
+        os.replace(fresh, link)
     line.done("ready")
     return path
 
 
 def _never(folder: Path) -> None:
-    raise FileNotFoundError(f"a library vanished from {cache_dir()} while it was opened: try again")
+    raise FileNotFoundError
 
 
 def _source_key(cfg: Config, tools: Sequence[str]) -> str:

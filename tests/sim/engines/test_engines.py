@@ -13,6 +13,7 @@ from sim.driver import QUIET_CYCLES, RunOptions, SimulationError, SimulationTime
 from sim.engines import available, open_engine
 from sim.memory import (
     FAST,
+    FILL,
     IDEAL,
     NASTY,
     PERSONALITIES,
@@ -182,6 +183,50 @@ def test_bus_errors_reach_the_core(engines, name):
     result = engine.run([write(BASE + 0x8000, 2, 5)])
     assert result.traffic.write_errors == 1
     assert engine.memory.read(BASE + 0x8000, 64) == before
+
+
+def test_engines_agree_on_odd_regions_and_wrapping(engines):
+    found = []
+    top = (1 << 40) - 64
+    for name in HARDWARE:
+        engine = engines(name)
+        memory = engine.memory = Memory()
+        rng = random.Random(SEED)
+        for base, size in ((BASE + 5, 70), (BASE + 75, 3), (BASE + 80, 37), (top, 64), (0, 64)):
+            memory.add_region(base, size, readable=base != BASE + 75)
+            memory.write(base, rng.randbytes(size))
+        memory.fail_read(1, 1)
+        result = engine.run([read(BASE, 2), read(top, 2), write(top, 2, 3), read(0, 1)], seed=SEED)
+        found.append((told(result), memory.read(top, 64), memory.read(0, 64)))
+        # line 0 is a burst of one beat, line 1 of two; the top line is a full one
+        assert [r.error for r in result.responses] == [0, 3, 0, 3]
+        expected = sum(
+            int.from_bytes(b"".join(_byte(memory, BASE + 16 * beat + i) for i in half), "little")
+            for beat in (0, 4, 5)
+            for half in (range(8), range(8, 16))
+        )
+        assert result.responses[0].data == expected % (1 << 64), f"TEST_SEED={SEED}"
+    assert all(one == found[0] for one in found), f"TEST_SEED={SEED}"
+
+
+def _byte(memory, addr):
+    return memory.read(addr, 1) if memory.find(addr) else bytes([FILL])
+
+
+def test_write_permission_of_single_bytes(engines):
+    messages = []
+    for name in HARDWARE:
+        engine = engines(name)
+        engine.memory.forbid_all()
+        engine.memory.allow_write(BASE, 7)
+        engine.memory.allow_write(BASE + 8, 8)
+        with pytest.raises(ProtocolError, match=f"the byte at {BASE + 7:#x} may not") as caught:
+            engine.run([write(BASE, 1, 0xDA)])  # the strobes are 0x5A5A ^ 0xDA = 0x5A80
+        messages.append(str(caught.value))
+        engine.reset()
+        engine.run([write(BASE, 1, 0x5A)])  # 0x5A00
+        engine.reset()
+    assert len(set(messages)) == 1, messages
 
 
 @pytest.mark.parametrize("name", HARDWARE)
