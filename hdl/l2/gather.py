@@ -32,7 +32,7 @@ class Gather(wiring.Component):
         the id above it; written no earlier than the request is offered and before its beat can
         come, so never while the id's last use is looked up.
     rows_en, rows_addr, rows : likewise once a burst, by id.
-    idle : nothing is held.
+    idle : nothing is held but a request, whose id is in use.
 
     Latency: a request is offered `LATENCY` cycles after its last part was accepted.
     Throughput: one beat and one part a cycle.
@@ -110,7 +110,7 @@ class Gather(wiring.Component):
             self.zero.payload.row.eq(uop.row),
             self.zero.payload.rows.eq(uop.rows),
             uops.o.ready.eq(Mux(uop.zero, self.zero.ready, step & done)),
-            self.idle.eq(~uops.o.valid & ~is_open & ~self.request.valid),
+            self.idle.eq(~uops.o.valid & ~is_open),
         ]
 
         with m.If(leaves):

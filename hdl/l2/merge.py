@@ -164,7 +164,8 @@ class Merge(wiring.Component):
             self.zero.ready.eq(out.i.ready),
             out.i.valid.eq(self.zero.valid | waiting | writes),
             move.eq(valid & Mux(waiting, ready & (ends.count == 0), ready | (ends.count == 0))),
-            self.idle.eq(~valid & ~waiting & ~out.o.valid),
+            # A part that waits has the one before it in the buffer.
+            self.idle.eq(~valid & ~out.o.valid),
         ]
         with m.If(move):
             m.d.sync += second.eq(parts.two)

@@ -124,11 +124,11 @@ class Scatter(wiring.Component):
         free = Signal(range(self.room + 1), init=self.room)
         wait = Signal.like(steps)  # cycles until the row before leaves its register early enough
         most = min(lanes + 1, cfg.beats_per_line)
-        # A part without a beat passes by the register, beside the last beat of the row before.
-        # With one beat a row that saves no cycle: each needs a read of its own.
+        # A part without a beat passes by the register, beside the beats of the row before. With one
+        # beat a row that would save no cycle: each part needs a read of its own.
         passes = plan.silent if lanes > 1 else Const(0)
         m.d.comb += [
-            self.read.valid.eq(uop_valid & ((wait == 0) | (passes & (wait == 1))) & (free >= most)),
+            self.read.valid.eq(uop_valid & ((wait == 0) | passes) & (free >= most)),
             granted.eq(self.read.valid & self.read.ready),
         ]
         with m.If(granted & ~passes):
@@ -240,5 +240,6 @@ class Scatter(wiring.Component):
         with m.If(granted):
             m.d.sync += follows.eq(uop.more)
 
-        m.d.comb += self.idle.eq(~uop_valid & ~arrives & ~valid & ~follows & (free == self.room))
+        # A row that was read has room set aside, or is promised a successor.
+        m.d.comb += self.idle.eq(~uop_valid & ~follows & (free == self.room))
         return m

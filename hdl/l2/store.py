@@ -127,7 +127,8 @@ class StorePipe(wiring.Component):
             self.dsa_pad_resp_wready.eq(1),
             ids.back_valid.eq(self.pad_dsa_resp_wvalid),
             ids.back_id.eq(self.pad_dsa_resp_wid),
-            self.idle.eq(scatter.idle & ~request & ~word & ids.idle),
+            # From its offer until its response a request's id is in use.
+            self.idle.eq(scatter.idle & ids.idle),
         ]
         m.d.sync += self.bus_error.eq(self.pad_dsa_resp_wvalid & self.pad_dsa_resp_werr)
         return m

@@ -11,7 +11,7 @@ from amaranth.hdl import Value
 from amaranth.lib.memory import Memory as HardwareMemory
 from amaranth.lib.wiring import Out
 from amaranth.sim import Simulator
-from l2_walks import Part
+from l2_walks import Part, bursts
 
 from hdl.config import Config, preset
 from hdl.interfaces import l2_read_members, l2_write_members
@@ -155,8 +155,10 @@ class Bench:
                 ctx.set(dut.uops.valid, 0)
             run.bus_errors += seen["bus_error"]
             self.note_request(cycle, seen)
-            if seen["idle"]:
-                assert self.model.idle, f"idle with requests in flight, cycle {cycle}; {self.note}"
+            before = number - bool(taken)
+            assert not seen["idle"] or (self.model.idle and self.done(before)), (
+                f"idle too early, cycle {cycle}; {self.note}"
+            )
             if seen["idle"] and number == len(self.parts) and not taken:
                 run.idle = run.idle if quiet else cycle
                 quiet += 1
@@ -202,6 +204,10 @@ class Bench:
     def tile_ports(self) -> dict[str, Any]:
         raise NotImplementedError
 
+    def done(self, number: int) -> bool:
+        """Have the first so many parts done all they must?"""
+        raise NotImplementedError
+
     def drive(self, ctx: Any) -> None:
         raise NotImplementedError
 
@@ -223,6 +229,9 @@ class LoadBench(Bench):
 
     def inputs(self) -> list[Any]:
         return [*super().inputs(), self.dut.write.ready]
+
+    def done(self, number: int) -> bool:
+        return len(self.result.writes) == number
 
     def drive(self, ctx: Any) -> None:
         self.ready = int(self.rng.random() >= self.stall)
@@ -251,6 +260,12 @@ class StoreBench(Bench):
             for tile in range(cfg.tiles)
             for row in range(cfg.rows)
         }
+        self.beats_after = {0: 0}  # beats when so many parts are done, at the ends of bursts
+        number = beats = 0
+        for group in bursts(self.parts):
+            number += len(group)
+            beats += group[-1].end // cfg.bus_bytes - group[0].addr // cfg.bus_bytes + 1
+            self.beats_after[number] = beats
         self.granted: tuple[int, int] | None = None
         self.unread: list[int] = []
 
@@ -266,6 +281,11 @@ class StoreBench(Bench):
 
     def inputs(self) -> list[Any]:
         return [*super().inputs(), self.dut.read.ready, self.dut.read.data]
+
+    def done(self, number: int) -> bool:
+        if number and self.parts[number - 1].more:
+            return False
+        return len(self.result.beats) == self.beats_after[number]
 
     def drive(self, ctx: Any) -> None:
         rubbish = self.rng.getrandbits(self.cfg.row_bits)

@@ -146,6 +146,33 @@ def directed(cfg: Config, low: int, rng: random.Random) -> list[Part]:
     return parts
 
 
+def trim(parts: list[Part], rng: random.Random) -> list[Part]:
+    """Some bursts begin later in their first row and end earlier in their last one."""
+    trimmed = []
+    begins = True
+    for part in parts:
+        if not part.zero and begins and rng.random() < 0.3:
+            skip = rng.randrange(part.size)
+            part = replace(part, addr=part.addr + skip, first=part.first + skip)
+        if not part.zero and not part.more and rng.random() < 0.3:
+            part = replace(part, last=part.last - rng.randrange(part.size), tail=rng.getrandbits(1))
+        begins = not part.more
+        trimmed.append(part)
+    return trimmed
+
+
+def mix(one: list[Part], two: list[Part], rng: random.Random) -> list[Part]:
+    """Two sequences of parts, interleaved between bursts."""
+    mixed: list[Part] = []
+    queues = [list(reversed(one)), list(reversed(two))]
+    while queues[0] or queues[1]:
+        queue = rng.choice([q for q in queues if q])
+        mixed.append(queue.pop())
+        while mixed[-1].more:
+            mixed.append(queue.pop())
+    return mixed
+
+
 def bursts(parts: list[Part]) -> list[list[Part]]:
     """The parts grouped into requests."""
     groups: list[list[Part]] = [[]]

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import ResetInserter, Signal
 from amaranth.sim import Simulator
 from l2_bench import AME, CONFIGS, SEED, StoreBench, run_without_collisions, watch_memories
-from l2_walks import CASES, Part, coverage, cut, directed, link, requests, walks
+from l2_walks import CASES, Part, coverage, cut, directed, link, mix, requests, trim, walks
 
 from hdl.l2 import ids, store
 from hdl.l2.store import StorePipe
@@ -18,15 +18,16 @@ STALLS = {"ideal": 0.0, "fast": 0.5, "slow": 0.1, "jittery": 0.2, "stalling": 0.
 
 
 def problem(cfg, seed, parts):
-    """Random memory, and uops after the directed ones; only their bytes may be written."""
+    """Random memory and about `parts` random uops after the directed; nothing else is allowed."""
     rng = random.Random(seed)
     base = rng.randrange(0, (1 << cfg.addr_bits) - SIZE) & ~0xFF
     memory = Memory(cfg.addr_bits)
     memory.add_region(base, SIZE)
     before = rng.randbytes(SIZE)
     memory.write(base, before)
-    uops = directed(cfg, base + rng.randrange(0x100), rng) if parts > 100 else []
-    uops = uops + walks(cfg, rng, parts - len(uops), base, base + SIZE, zeros=False)
+    uops = directed(cfg, base + rng.randrange(0x100), rng)
+    more = [walks(cfg, rng, parts // 3, base, base + SIZE, zeros=False) for _ in range(2)]
+    uops += mix(more[0], trim(more[1], rng), rng)
     memory.forbid_all()
     for part in uops:
         memory.allow_write(part.addr, part.size)
@@ -53,7 +54,7 @@ def judge(bench, before):
     return run
 
 
-def check(cfg, seed, personality, *, parts=250, gap=0.0, stall=0.0, probe=0.0):
+def check(cfg, seed, personality, *, parts=150, gap=0.0, stall=0.0, probe=0.0):
     memory, before, uops = problem(cfg, seed, parts)
     bench = StoreBench(
         StorePipe(cfg), uops, memory, personality, seed, gap=gap, stall=stall, probe=probe
@@ -89,7 +90,7 @@ def test_many_walks(seed):
 
 
 def test_late_parts_of_a_burst_are_waited_for():
-    check(AME, SEED, PERSONALITIES["jittery"], parts=150, gap=0.9)
+    check(AME, SEED, PERSONALITIES["jittery"], parts=60, gap=0.9)
 
 
 def test_errors_are_told():
@@ -110,13 +111,38 @@ def test_a_later_row_wins():
     judge(bench, bytes(0x100))
 
 
+@pytest.mark.parametrize("config", ("ame32", "row256", "row512"))
+def test_ends_of_cut_rows_pass_beside_other_rows(config):
+    cfg = AME if config == "ame32" else CONFIGS[config]
+    rng = random.Random(SEED)
+    parts = []
+    for number in range(40):
+        # Some row, then one that a line cuts, from the cut on, and its successor.
+        line = 0x10000 + (3 * number + 1) * cfg.line_bytes
+        some = cut(cfg, 0, 0, line - cfg.line_bytes + rng.randrange(cfg.line_bytes), cfg.row_bytes)
+        tail = rng.randrange(1, cfg.bus_bytes)
+        pair = [
+            cut(cfg, 1, row, line + cfg.line_bytes + tail + (row - 1) * cfg.row_bytes, size)
+            for row, size in ((0, cfg.row_bytes), (1, rng.randint(1, cfg.row_bytes)))
+        ]
+        rest = link(cfg, [pair[0][-1], *pair[1]], rng)
+        parts += trim(some[:1], rng) + trim(rest, rng)
+    memory = Memory(cfg.addr_bits)
+    memory.add_region(0x10000, 125 * cfg.line_bytes)
+    before = rng.randbytes(125 * cfg.line_bytes)
+    memory.write(0x10000, before)
+    bench = StoreBench(StorePipe(cfg), parts, memory, IDEAL, SEED)
+    bench.run()
+    judge(bench, before)
+
+
 @pytest.mark.parametrize("config", ("ame32", "row256"))
 def test_no_memory_reads_the_word_it_writes(config, monkeypatch):
     cfg = AME if config == "ame32" else CONFIGS[config]
     made = watch_memories(monkeypatch, ids, store)
     both = 0
     for number, name in enumerate(("fast", "jittery", "stalling")):
-        memory, before, uops = problem(cfg, SEED + number, 300)
+        memory, before, uops = problem(cfg, SEED + number, 150)
         bench = StoreBench(StorePipe(cfg), uops, memory, PERSONALITIES[name], SEED)
         both += run_without_collisions(bench, made)
         judge(bench, before)
@@ -126,12 +152,12 @@ def test_no_memory_reads_the_word_it_writes(config, monkeypatch):
 
 def test_reset_leaves_nothing_over():
     for stop in (40, 97, 163):
-        memory, before, uops = problem(AME, SEED, 150)
+        memory, before, uops = problem(AME, SEED, 60)
         fresh = StoreBench(StorePipe(AME), uops, memory, PERSONALITIES["jittery"], SEED, stall=0.3)
         expected = fresh.run()
         memory.write(memory.regions[0].base, before)
         dut, reset = StorePipe(AME), Signal()
-        old_memory, _, old_uops = problem(AME, SEED + 1, 150)
+        old_memory, _, old_uops = problem(AME, SEED + 1, 60)
         old = StoreBench(dut, old_uops, old_memory, PERSONALITIES["stalling"], SEED, stall=0.3)
         again = StoreBench(dut, uops, memory, PERSONALITIES["jittery"], SEED, stall=0.3)
 
@@ -190,7 +216,7 @@ def test_latency_of_one_row():
 @pytest.mark.parametrize(
     "count", (pytest.param(512, id="512"), pytest.param(4096, id="4096", marks=pytest.mark.slow))
 )
-@pytest.mark.parametrize("latency", (1, 8, 30, 31, 32))
+@pytest.mark.parametrize("latency", (1, 8, 30, 31, 32, 60))
 def test_one_beat_rows_take_one_request_a_cycle(latency, count):
     parts = [Part(i % 32, i // 32 % 16, 0x10000 + 64 * i, 0, 15, 1) for i in range(count)]
     run = stream(AME, parts, latency)
@@ -198,6 +224,14 @@ def test_one_beat_rows_take_one_request_a_cycle(latency, count):
     # in the next cycle.
     extra = max(0, StorePipe.REQUEST_TO_DATA + latency + 1 - AME.l2_ids)
     assert run.span == count + (count - 1) // AME.l2_ids * extra
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_full_queues_wait_for_ids(config):
+    cfg = CONFIGS[config]
+    parts = [Part(0, i % cfg.rows, 0x10000 + 128 * i, 0, 7, 1) for i in range(60)]
+    run = stream(cfg, parts, 80)
+    assert run.span >= 80 * (60 // cfg.l2_ids - 1)
 
 
 @pytest.mark.parametrize("config", ("ame32", "row256", "row512", "bus64", "line128"))
