@@ -34,7 +34,6 @@ def test_random_cases_on_pysim() -> None:
         check(Case(SEED + index, sizes=(1, 2, 15, 16, 17)), "pysim", "tiny")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("m", SIZES)
 def test_every_size(m: int) -> None:
     engine = compiled()
