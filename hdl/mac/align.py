@@ -87,7 +87,7 @@ class ShiftAmount(wiring.Component):
         self.slot = slot
         self.anchor_bits = anchor_bits
         self.windowed_slot = slot.windowed
-        self.base_bits = max(slot.shift_base(f) for f in slot.formats).bit_length()
+        self.base_bits = max(1, max(slot.shift_base(f) for f in slot.floats).bit_length())
         members = {
             "base": In(self.base_bits),
             "exp": In(slot.exp_bits + 1),
@@ -116,11 +116,11 @@ class ShiftAmount(wiring.Component):
         bits = max(self.base_bits, self.anchor_bits + 1) + 1
         amount = Signal(bits, name="amount")
         gone = Signal(name="is_gone")
-        place = Signal(range(slot.low_place + (2 << slot.tz_bits)), name="lowest_set_bit")
+        place = Signal(range(slot.windowed_place + (2 << slot.tz_bits)), name="lowest_set_bit")
         m.d.comb += [
             amount.eq(self.base + self.anchor - self.exp),
             gone.eq(amount[slot.shift_bits :].any() & self.windowed),
-            place.eq(slot.low_place + self.tz),
+            place.eq(slot.windowed_place + self.tz),
         ]
         m.d.sync += shift.eq(amount)
         dropped = self.windowed & self.nonzero & (gone | (amount > place))
@@ -134,6 +134,8 @@ class ShiftAmount(wiring.Component):
 class Aligner(wiring.Component):
     """Shifts one signed product down to its place on the axis, dropping what falls below.
 
+    Products of integers pass by the shifter; their place is bit 0.
+
     Parameters
     ----------
     slot : sizes and the places where products are taken in.
@@ -141,7 +143,8 @@ class Aligner(wiring.Component):
     Members
     -------
     p : product.
-    low : take it in at `Slot.low_place`, not at `Slot.high_place`.
+    windowed : take it in at `Slot.windowed_place`, not at `Slot.exact_place`.
+    integer : it is a product of integers.
     shift : places to shift it down.
     clear : the product is wholly below the axis.
     term : the product on the axis, rounded towards minus infinity; 0 if `clear`.
@@ -153,50 +156,67 @@ class Aligner(wiring.Component):
 
     def __init__(self, slot: Slot):
         self.slot = slot
-        members = {"p": In(signed(slot.product_bits)), "term": Out(signed(slot.term_bits))}
-        if slot.shift_bits:
-            members["shift"] = In(slot.shift_bits)
-        if slot.high_place != slot.low_place:
-            members["low"] = In(1)
-        if slot.windowed:
-            members["clear"] = In(1)
-        super().__init__(members)
+        super().__init__(
+            {
+                "p": In(signed(slot.product_bits)),
+                "windowed": In(1),
+                "integer": In(1),
+                "shift": In(slot.shift_bits),
+                "clear": In(1),
+                "term": Out(signed(slot.term_bits)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         slot = self.slot
-        if not slot.shift_bits:
+        if not slot.floats:
             m.d.comb += self.term.eq(DelayLine(m, "p", self.p)[2].as_signed())
             return m
-        high = [f.product_bits for f in slot.formats if not slot.is_low(f)]
-        low = [f.product_bits for f in slot.formats if slot.is_low(f)]
-        bits = max(slot.high_place + max(high, default=0), slot.low_place + max(low, default=0))
-        at_high = Signal(signed(bits), name="at_high")
-        at_low = Signal(signed(bits), name="at_low")
-        m.d.comb += [
-            at_high.eq(self.p << slot.high_place),
-            at_low.eq(self.p << slot.low_place),
-        ]
-        if not low or slot.high_place == slot.low_place:
-            value: Value = at_high
-        elif not high:
-            value = at_low
-        else:
-            value = Mux(self.low, at_low, at_high)
         fine_bits = min(3, slot.shift_bits)
-        taken = Signal(signed(bits), name="taken")
-        m.d.comb += taken.eq(value)
-        fine = Signal(signed(bits), name="fine", reset_less=True)
+        taken = self._take(m)
+        fine = Signal(signed(len(taken)), name="fine", reset_less=True)
         m.d.sync += fine.eq(shift_right(m, "fine", taken, self.shift[:fine_bits]).as_signed())
-        coarse = register(m, "coarse", self.shift[fine_bits:])
+        moved: Value = fine
+        if slot.shift_bits > fine_bits:
+            coarse = register(m, "coarse", self.shift[fine_bits:])
+            moved = shift_right(m, "coarse", fine, coarse, 1 << fine_bits).as_signed()
+        if slot.has_integers:
+            # Either way is held at zero, by register resets, while the other one is used.
+            bypass = Signal(signed(slot.product_bits), name="bypass", reset_less=True)
+            with m.If(self.integer):
+                m.d.sync += [fine.eq(0), bypass.eq(self.p)]
+            with m.Else():
+                m.d.sync += bypass.eq(0)
+            moved = moved | bypass
         term = Signal(signed(slot.term_bits), name="aligned", reset_less=True)
-        shifted = shift_right(m, "coarse", fine, coarse, 1 << fine_bits).as_signed()
+        m.d.sync += term.eq(moved)
         if slot.windowed:
             with m.If(register(m, "clear_reg", self.clear)):
                 m.d.sync += term.eq(0)
-            with m.Else():
-                m.d.sync += term.eq(shifted)
-        else:
-            m.d.sync += term.eq(shifted)
         m.d.comb += self.term.eq(term)
         return m
+
+    def _take(self, m: Module) -> Signal:
+        """The product at the place where it enters the shifter."""
+        slot = self.slot
+        exact = [f.product_bits for f in slot.floats if not f.windowed]
+        windowed = [f.product_bits for f in slot.floats if f.windowed]
+        bits = max(
+            slot.exact_place + max(exact, default=0),
+            slot.windowed_place + max(windowed, default=0),
+        )
+        options = []
+        for name, width, place in (
+            ("at_exact", max(exact, default=0), slot.exact_place),
+            ("at_windowed", max(windowed, default=0), slot.windowed_place),
+        ):
+            if width:
+                option = Signal(signed(bits), name=name)
+                m.d.comb += option.eq(self.p[:width].as_signed() << place)
+                options.append(option)
+        if len(options) == 1:
+            return options[0]
+        taken = Signal(signed(bits), name="taken")
+        m.d.comb += taken.eq(Mux(self.windowed, options[1], options[0]))
+        return taken

@@ -18,12 +18,13 @@ __all__ = ["ControlDecoder", "align_control"]
 def align_control(plan: MacPlan) -> data.StructLayout:
     """Control of the aligners.
 
-    `base0`, `base1`, ...: `Slot.shift_base` for each class of slots. `low`: classes whose
-    products are taken in at the low place. `windowed`: the format is.
+    `base0`, `base1`, ...: `Slot.shift_base` for each class of slots that has floats. `windowed`,
+    `integer`: the format is.
     """
-    fields: dict[str, object] = {"windowed": 1, "low": len(plan.slot_classes)}
+    fields: dict[str, object] = {"windowed": 1, "integer": 1}
     for i, slot in enumerate(plan.slot_classes):
-        fields[f"base{i}"] = max(slot.shift_base(f) for f in slot.formats).bit_length()
+        if slot.floats:
+            fields[f"base{i}"] = max(1, max(map(slot.shift_base, slot.floats)).bit_length())
     return data.StructLayout(fields)
 
 
@@ -85,12 +86,13 @@ class ControlDecoder(wiring.Component):
         m.d.comb += control.windowed.eq(
             any_of(formats[f.index] for f in plan.formats if f.windowed)
         )
+        m.d.comb += control.integer.eq(
+            any_of(formats[f.index] for f in plan.formats if not f.fmt.is_float)
+        )
         for i, slot in enumerate(plan.slot_classes):
-            bases = [(formats[f.index], slot.shift_base(f)) for f in slot.formats]
-            m.d.comb += [
-                control[f"base{i}"].eq(mux_one_hot(bases)),
-                control.low[i].eq(any_of(formats[f.index] for f in slot.formats if slot.is_low(f))),
-            ]
+            if slot.floats:
+                bases = [(formats[f.index], slot.shift_base(f)) for f in slot.floats]
+                m.d.comb += control[f"base{i}"].eq(mux_one_hot(bases))
 
     def _accumulate(self, m: Module, formats: Signal, outs: Signal) -> None:
         plan, op, control = self.plan, self.op, self.accumulate

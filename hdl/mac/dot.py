@@ -107,11 +107,13 @@ class DotProduct(wiring.Component):
             m.d.comb += product.eq(products[i][plan.shift_age])
             m.submodules[f"align{i}"] = align = Aligner(slot)
             m.d.comb += [align.p.eq(product), getattr(tree, f"term{i}").eq(align.term)]
-            if not slot.shift_bits:
+            if not slot.floats:
                 continue
             kind = plan.slot_class(slot)
-            if slot.high_place != slot.low_place:
-                m.d.comb += align.low.eq(self.align_place.low[kind])
+            m.d.comb += [
+                align.windowed.eq(self.align_place.windowed),
+                align.integer.eq(self.align_place.integer),
+            ]
             m.submodules[f"shift{i}"] = amount = ShiftAmount(slot, plan.anchor_bits)
             age = plan.shift_age - 1
             exp = DelayLine(m, f"exp{i}", self.a[f"slot{i}"].exp + self.b[f"slot{i}"].exp, first=1)

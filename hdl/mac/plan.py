@@ -203,39 +203,48 @@ class Slot:
         return max((max(1, f.fmt.man.bit_length()) for f in self.floats if f.windowed), default=0)
 
     @cached_property
-    def high_place(self) -> int:
+    def has_integers(self) -> bool:
+        return len(self.floats) < len(self.formats)
+
+    @cached_property
+    def exact_place(self) -> int:
         """Where the aligner takes the products of exact floats in."""
         return max((f.offset for f in self.floats if not f.windowed), default=0)
 
     @cached_property
-    def low_place(self) -> int:
-        """Where it takes windowed floats in, and integers too wide for the high place."""
-        return max((f.offset for f in self.floats if f.windowed), default=0)
+    def windowed_place(self) -> int:
+        """Where it takes windowed floats in: as near to the exact ones as costs no further stage.
 
-    def is_low(self, f: FormatPlan) -> bool:
-        if f.fmt.is_float:
-            return f.windowed
-        exact = [g.product_bits for g in self.floats if not g.windowed]
-        return not exact or f.product_bits > max(exact)
+        (The more the two kinds overlap, the fewer places are alive in the first stages.)
+        """
+        windowed = [f for f in self.floats if f.windowed]
+        exact = [f.product_bits for f in self.floats if not f.windowed]
+        if not windowed:
+            return 0
+        lowest = max(f.offset for f in windowed)
+        if not exact:
+            return lowest
+        bits = max(f.product_bits for f in windowed)
+        reach = (1 << max(self.exact_place, lowest + bits).bit_length()) - 1
+        return max(lowest, min(self.exact_place + max(exact), reach) - bits)
 
     def place(self, f: FormatPlan) -> int:
-        return self.low_place if self.is_low(f) else self.high_place
+        return self.windowed_place if f.windowed else self.exact_place
 
     @cached_property
     def shift_bits(self) -> int:
         """Width of the aligner's shift amount: windowed products can leave the axis altogether."""
         most = 0
-        for f in self.formats:
-            place = self.place(f)
-            most = max(most, place + f.product_bits if f.windowed else place)
-        return most.bit_length()
+        for f in self.floats:
+            most = max(most, self.place(f) + (f.product_bits if f.windowed else 0))
+        return max(1, most.bit_length())
 
     def lane(self, f: FormatPlan) -> int:
         """Number of the lane of format `f` that this slot multiplies."""
         return self.lsb // f.fmt.container
 
     def shift_base(self, f: FormatPlan) -> int:
-        """What the aligner shifts a product by, less the (negative) sum of its exponents and E."""
+        """What the aligner shifts a float product by, but for E minus its exponents' sum."""
         return self.place(f) - f.offset + f.anchor
 
 

@@ -52,6 +52,7 @@ class SumTree(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         values: list[Value] = [getattr(self, f"term{i}") for i in range(len(self.widths))]
+        values.sort(key=len)  # narrow terms first: fewer wide adders
         carry = [DelayLine(m, f"carry{i}", self.carry[i]) for i in range(self.carries)]
         # An adder takes one carry; the bits that find none are terms of their own.
         while len(carry) > len(values) - 1:
