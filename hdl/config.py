@@ -12,9 +12,6 @@ from .formats import Format
 
 __all__ = ["PRESETS", "Config", "ConfigError", "preset"]
 
-BUILT_FORMATS = tuple(fmt_table.FORMATS)
-"""Formats this release has a data path for; a Config naming another known format is refused."""
-
 VERSION_CODE = 1
 """mxinfo[54:47]."""
 
@@ -45,7 +42,8 @@ class Config:
     banks : banks of the tile file; a bank holds tiles / banks neighbouring tiles.
     m_par, n_par : rows of A and rows of B multiplied at once; a stored word is m_par rows.
     slots : instructions waiting or being split at once, 1 to 8.
-    formats : names of the operand formats built.
+    formats : operand formats built, by name or by profile (`formats.PROFILES`); held in Ft-code
+        order.
     accumulators : "unified" (C in the one tile file) or "split" (a C file, a later release).
     addr_bits : bits of an L2 byte address.
     bus_bits : bits of one L2 beat.
@@ -160,15 +158,10 @@ class Config:
             raise ConfigError("formats is empty: name at least one, such as int8")
         if len(set(self.formats)) != len(self.formats):
             raise ConfigError("formats names a format twice")
-        for name in self.formats:
-            if name not in fmt_table.FORMATS:
-                raise ConfigError(
-                    f"unknown number format {name!r}: choose one of {', '.join(fmt_table.FORMATS)}"
-                )
-            if name not in BUILT_FORMATS:
-                raise ConfigError(
-                    f"number format {name!r} is not built yet: use {', '.join(BUILT_FORMATS)}"
-                )
+        try:
+            object.__setattr__(self, "formats", fmt_table.expand(self.formats))
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         for name in self.units:
             raise ConfigError(f"unit {name!r} is not built yet: leave units empty")
         for name, bits in self.window.items():

@@ -12,6 +12,7 @@ from enum import Enum
 __all__ = [
     "ACC_MODES",
     "FORMATS",
+    "PROFILES",
     "PROFILE_ORDER",
     "Format",
     "Kind",
@@ -19,6 +20,7 @@ __all__ = [
     "acc_mode",
     "by_code",
     "by_name",
+    "expand",
     "lookup",
     "output_format",
     "outputs",
@@ -209,6 +211,18 @@ _Q_WIDE = {
     "q16_16": FORMATS["q32_32"],
 }
 
+PROFILES: dict[str, tuple[str, ...]] = {
+    "common": ("int8", "fp8_e4m3", "fp8_e5m2"),
+    "hpc_baseline": ("int8", "fp8_e4m3", "fp8_e5m2", "int16", "fp16", "bf16"),
+    "hpc_main": ("int16", "bf16", "fp32", "tf32"),
+    "vns": ("int8", "ue8m0", "bf16", "uf16_e8m8"),
+    "nte": ("fp4_e2m1", "fp4_e1m2", "uf4_e2m2", "uf4_e1m3", "fp8_e5m2"),
+    "iot_fp": ("fp4_e2m1", "fp8_e4m3", "fp16"),
+    "iot_int": ("int8", "int16"),
+    "all": tuple(FORMATS),
+}
+"""Operand formats of the profiles of seed 000 section 3, the VNS and NTE columns in one each."""
+
 ACC_MODES = ("bovf", "full", "wide", "tf32", "bf16")
 """Columns of the output table: bOVF = 1, bOVF = 0, ACC = 1, ACC = 2, ACC = 3."""
 
@@ -286,6 +300,23 @@ def lookup(ft: str | int) -> Format:
     if fmt is None:
         raise ValueError(f"Ft code {int(ft):#04x} is reserved: give a code of the profile's table")
     return fmt
+
+
+def expand(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Format names in Ft-code order, from names of formats and profiles, each once.
+
+    Raises ValueError for a name that is neither.
+    """
+    found = set()
+    for name in names:
+        if name in PROFILES:
+            found.update(PROFILES[name])
+        elif name in FORMATS:
+            found.add(name)
+        else:
+            choices = ", ".join((*PROFILES, *FORMATS))
+            raise ValueError(f"unknown number format {name!r}: choose one of {choices}")
+    return tuple(name for name in FORMATS if name in found)
 
 
 def output_format(fmt: Format, acc_mode: str) -> Format | None:

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from hdl import formats as fmt_table
 from hdl.config import PRESETS, Config, ConfigError, preset
 from hdl.settings import apply_settings
 
@@ -152,3 +153,12 @@ def test_settings_are_applied_together_and_typed() -> None:
     assert dict(whole.window) == {"tf32": 50}
     assert apply_settings(cfg, []) is cfg
     assert apply_settings(cfg, ["units="]).units == ()
+
+
+def test_profiles_stand_for_their_formats():
+    """Profiles and formats mix; the result is in Ft-code order, each format once."""
+    cfg = Config(formats=("hpc_main", "common", "int8", "bf16"))
+    assert cfg.formats == ("int8", "fp8_e4m3", "fp8_e5m2", "int16", "bf16", "fp32", "tf32")
+    assert Config(formats=("all",)).formats == tuple(fmt_table.FORMATS)
+    for names in fmt_table.PROFILES.values():
+        assert set(names) <= set(fmt_table.FORMATS)
