@@ -17,14 +17,14 @@ GUARD_BYTES = 256
 class PlacedMatrix:
     """A matrix in its own region of a memory, noise in front, behind and between its rows.
 
-    The core may read the rows alone, and write them only where `writable`.
+    The core may touch the rows alone, and these only as `readable` and `writable` say.
 
     Parameters
     ----------
     memory : where; a region is added to it.
     matrix : place and size.
     codes : unsigned codes, (rows, columns).
-    writable : the core may write the rows.
+    readable, writable : the core may read, may write the rows.
     noise : source of the bytes that belong to nobody.
     """
 
@@ -34,7 +34,8 @@ class PlacedMatrix:
         matrix: Matrix,
         codes: np.ndarray,
         *,
-        writable: bool,
+        readable: bool = True,
+        writable: bool = False,
         noise: np.random.Generator,
     ):
         self.matrix = matrix
@@ -46,9 +47,8 @@ class PlacedMatrix:
         memory.add_region(self._start, content, readable=False, writable=False)
         if matrix.extent:
             for row in range(matrix.rows):
-                memory.allow_read(matrix.address(row, 0), matrix.row_bytes)
-                if writable:
-                    memory.allow_write(matrix.address(row, 0), matrix.row_bytes)
+                memory.allow_read(matrix.address(row, 0), matrix.row_bytes, readable)
+                memory.allow_write(matrix.address(row, 0), matrix.row_bytes, writable)
         self._before = content.copy()
 
     def _rows(self, content: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from sim import gemm
+from sim import gemm, gemm_call
 from sim.driver import SimulationError
 
 KEYS = [
@@ -86,8 +86,8 @@ def test_one_wrong_bit_is_status_1(capsys, monkeypatch) -> None:
         total[-1, -1] ^= 1
         return total, flags
 
-    gemm_reference = gemm.reference_gemm
-    monkeypatch.setattr(gemm, "reference_gemm", wrong)
+    gemm_reference = gemm_call.reference_gemm
+    monkeypatch.setattr(gemm_call, "reference_gemm", wrong)
     status, out, _ = run(capsys, 5, 5, 5)
     assert status == 1 and "bit-exact    NO" in out
     status, out, _ = run(capsys, 5, 5, 5, "--json")
@@ -99,8 +99,8 @@ def test_one_wrong_flag_is_status_1(capsys, monkeypatch) -> None:
         total, flags = gemm_reference(*arguments, **options)
         return total, {**flags, "sat_hit": not flags["sat_hit"]}
 
-    gemm_reference = gemm.reference_gemm
-    monkeypatch.setattr(gemm, "reference_gemm", wrong)
+    gemm_reference = gemm_call.reference_gemm
+    monkeypatch.setattr(gemm_call, "reference_gemm", wrong)
     assert run(capsys, 5, 5, 5)[0] == 1
 
 

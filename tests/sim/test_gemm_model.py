@@ -12,7 +12,7 @@ from sim.codes import random_codes
 from sim.gemm import gemm
 from sim.kernels import Matrix
 from sim.layout import GUARD_BYTES, PlacedMatrix
-from sim.memory import Memory
+from sim.memory import READ, Memory
 
 
 @pytest.mark.parametrize("name", ["ame32", "tiny"])
@@ -90,6 +90,18 @@ def test_an_identity_gives_its_factor() -> None:
     a = np.random.default_rng(SEED).integers(-128, 128, (45, 33)).astype(np.int8)
     result = gemm(a, np.eye(33, dtype=np.int8), engine="model")
     assert np.array_equal(result.c.view(np.int16), a)
+
+
+def test_c_is_read_only_for_beta() -> None:
+    """The memory refuses reads of C with beta = 0, and of anything but the rows."""
+    memory = Memory()
+    noise = np.random.default_rng(SEED)
+    matrix = Matrix("C", 2, 16, 8, 0x1000, 32)
+    codes = np.zeros((2, 16), np.uint8)
+    PlacedMatrix(memory, matrix, codes, readable=False, writable=True, noise=noise)
+    assert not any(memory.read_beat(0x1000 + 16 * beat, 16)[1] & READ for beat in range(-1, 5))
+    assert memory.forbidden_byte(0x1000, 0xFFFF, 16) is None
+    assert memory.forbidden_byte(0x1010, 1, 16) == 0x1010
 
 
 def test_flags_are_those_of_this_job_alone() -> None:
