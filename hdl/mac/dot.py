@@ -95,13 +95,14 @@ class DotProduct(wiring.Component):
             multiplier.a.eq(self.a[f"slot{i}"].sig),
             multiplier.b.eq(self.b[f"slot{i}"].sig),
         ]
-        return DelayLine(m, f"product{i}", multiplier.p, first=self.plan.product_age)
+        return DelayLine(m, f"product{i}", multiplier.p, first=1 + multiplier.latency)
 
     def _align(self, m: Module, products: list[DelayLine], tree: SumTree) -> None:
         plan = self.plan
         self._lost = []
         anchor = self._anchor_line = self._anchor(m) if plan.has_windows else None
         carries = []
+        windowed = self.align_shift.windowed.replicate(plan.anchor_bits)
         for i, slot in enumerate(plan.slots):
             product = Signal(signed(slot.product_bits), name=f"p{i}")
             m.d.comb += product.eq(products[i][plan.shift_age])
@@ -126,7 +127,7 @@ class DotProduct(wiring.Component):
                 tz = DelayLine(m, f"tz{i}", self.a[f"slot{i}"].tz + self.b[f"slot{i}"].tz, first=1)
                 nonzero = DelayLine(m, f"nonzero{i}", self._nonzero(i), first=1)
                 m.d.comb += [
-                    amount.anchor.eq(anchor[age]),
+                    amount.anchor.eq(anchor[age] & windowed),
                     amount.tz.eq(tz[age]),
                     amount.nonzero.eq(nonzero[age]),
                     amount.windowed.eq(self.align_shift.windowed),
@@ -143,7 +144,7 @@ class DotProduct(wiring.Component):
         return a.active & ~a.zero & ~b.zero
 
     def _anchor(self, m: Module) -> DelayLine:
-        """E, 0 for formats that are not windowed."""
+        """E; undefined for formats that are not windowed."""
         plan = self.plan
         widths = [plan.slots[i].exp_bits + 1 for i in plan.anchor_slots]
         m.submodules.anchor = anchor = Anchor(widths, plan.ANCHOR_LEVELS_PER_STAGE)
@@ -153,8 +154,7 @@ class DotProduct(wiring.Component):
                 getattr(anchor, f"exp{n}").eq(exp),
                 anchor.nonzero[n].eq(register(m, f"anchor_nonzero{i}", self._nonzero(i))),
             ]
-        largest = anchor.largest & self.align_shift.windowed.replicate(plan.anchor_bits)
-        return DelayLine(m, "anchor", largest, first=plan.anchor_age)
+        return DelayLine(m, "anchor", anchor.largest, first=plan.anchor_age)
 
     def _specials(self, m: Module, accumulate: FloatAccumulator) -> None:
         plan = self.plan
@@ -169,4 +169,5 @@ class DotProduct(wiring.Component):
             accumulate.lost.eq(lost[last]),
         ]
         if plan.has_windows:
-            m.d.comb += accumulate.anchor.eq(self._anchor_line[plan.c_age])
+            windowed = self.control_decode.windowed.replicate(plan.anchor_bits)
+            m.d.comb += accumulate.anchor.eq(self._anchor_line[plan.c_age] & windowed)

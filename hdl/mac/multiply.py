@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from .tree import SumTree
+
 __all__ = ["Multiplier"]
+
+DSP_BITS = 18
+"""Signed operand width that one multiplier block of common FPGAs takes."""
+
+PIECE_BITS = DSP_BITS - 1
+"""Width of the unsigned pieces of wider operands."""
 
 
 class Multiplier(wiring.Component):
     """Signed product of two lanes, registered.
+
+    Operands too wide for one multiplier block are cut into pieces; the products of the pieces are
+    registered and summed.
 
     Parameters
     ----------
@@ -22,23 +33,65 @@ class Multiplier(wiring.Component):
     a, b : operands.
     p : their product.
 
-    Latency: 1 cycle. Throughput: one product a cycle. Source: architecture.md section 1.
+    Latency: `latency` cycles, 1 up to `DSP_BITS`. Throughput: one product a cycle. Source:
+    architecture.md section 1.
     """
-
-    latency = 1
 
     def __init__(self, bits: int, product_bits: int):
         if bits < 1 or not 1 <= product_bits <= 2 * bits:
             raise ValueError(f"no {product_bits}-bit product of {bits}-bit operands")
         self.bits = bits
         self.product_bits = product_bits
+        self.latency = self.latency_of(bits)
         super().__init__(
             {"a": In(signed(bits)), "b": In(signed(bits)), "p": Out(signed(product_bits))}
         )
 
+    @staticmethod
+    def pieces_of(bits: int) -> int:
+        """Number of pieces that an operand is cut into; only the highest one is signed."""
+        return 1 + -(-max(0, bits - DSP_BITS) // PIECE_BITS)
+
+    @classmethod
+    def latency_of(cls, bits: int) -> int:
+        """Cycles that a product of operands of `bits` bits takes."""
+        pieces = cls.pieces_of(bits)
+        return 1 if pieces == 1 else 1 + SumTree.latency_of(2 * pieces - 1)
+
     def elaborate(self, platform):
         m = Module()
-        product = Signal(signed(self.product_bits), reset_less=True)
-        m.d.sync += product.eq(self.a * self.b)
-        m.d.comb += self.p.eq(product)
+        count = self.pieces_of(self.bits)
+        if count == 1:
+            product = Signal(signed(self.product_bits), name="product", reset_less=True)
+            m.d.sync += product.eq(self.a * self.b)
+            m.d.comb += self.p.eq(product)
+            return m
+        # Products of pieces at the same distance do not overlap: they make one term.
+        terms = [self._diagonal(m, count, distance) for distance in range(1 - count, count)]
+        m.submodules.sum = tree = SumTree([len(term) for term in terms], self.product_bits)
+        m.d.comb += [getattr(tree, f"term{i}").eq(term) for i, term in enumerate(terms)]
+        m.d.comb += self.p.eq(tree.total)
         return m
+
+    def _piece(self, operand: Value, i: int, count: int) -> Value:
+        """Piece `i` of an operand, as a signed value."""
+        low = i * PIECE_BITS
+        if i == count - 1:
+            return operand[low:].as_signed()
+        return Cat(operand[low : low + PIECE_BITS], Const(0, 1)).as_signed()
+
+    def _diagonal(self, m: Module, count: int, distance: int) -> Value:
+        """The products of pieces i of a and i - distance of b, side by side, in their place."""
+        low = abs(distance) * PIECE_BITS
+        parts: list[Value] = [Const(0, low)] if low else []
+        for i in range(max(0, distance), count + min(0, distance)):
+            j = i - distance
+            place = (i + j) * PIECE_BITS
+            if place >= self.product_bits:
+                continue
+            top = max(i, j) == count - 1
+            product = Signal(signed(2 * DSP_BITS), name=f"product{i}_{j}", reset_less=True)
+            m.d.sync += product.eq(self._piece(self.a, i, count) * self._piece(self.b, j, count))
+            parts.append(product if top else product[: 2 * PIECE_BITS])
+        value = Cat(parts)[: self.product_bits + 1]
+        return value.as_signed()

@@ -19,6 +19,7 @@ from functools import cached_property
 
 from ..config import Config
 from ..formats import Format, outputs
+from .multiply import Multiplier
 from .tree import SumTree
 
 __all__ = ["FormatPlan", "MacPlan", "Pair", "Slot"]
@@ -404,23 +405,24 @@ class MacPlan:
     ANCHOR_LEVELS_PER_STAGE = 2
     """Levels of the maximum tree between registers."""
 
+    EXP_AGE = 2
+    """Age of the sums of exponents: decode, add."""
+
     @cached_property
     def product_age(self) -> int:
-        """Age of products and of exponent sums: decode, multiply."""
-        return 2
+        """Age of products: decode, multiply; the narrow ones wait for the widest."""
+        return 1 + max(Multiplier.latency_of(slot.operand_bits) for slot in self.slots)
 
     @cached_property
     def anchor_age(self) -> int:
         """Age of E."""
-        if not self.has_windows:
-            return self.product_age
         levels = _log2_ceil(max(2, len(self.anchor_slots)))
-        return self.product_age + -(-levels // self.ANCHOR_LEVELS_PER_STAGE)
+        return self.EXP_AGE + -(-levels // self.ANCHOR_LEVELS_PER_STAGE)
 
     @cached_property
     def shift_age(self) -> int:
         """Age of the aligners' shift amounts; products wait for them."""
-        return self.anchor_age + 1 if self.has_windows else self.product_age
+        return max(self.product_age, self.anchor_age + 1 if self.has_windows else 0)
 
     @cached_property
     def term_age(self) -> int:
