@@ -27,7 +27,7 @@ from .fields import unpack
 from .logic import any_of, leading_zeros, mux_one_hot, shift_left
 from .pipeline import DelayLine, register
 from .plan import MacPlan
-from .rounding import round_integer, round_magnitude
+from .rounding import DOWN, NEAREST, TO_ZERO, UP
 from .special import special_summary
 
 __all__ = ["FloatAccumulator", "rounding_input"]
@@ -38,14 +38,16 @@ def rounding_input(plan: MacPlan) -> data.StructLayout:
 
     `value`: the kept bits: exponent and mantissa of a magnitude short of its rounding, or an
     integer. `guard`, `below`, `rest`: the two bits below it and whether any further is set, all
-    three as in the two's complement frame. `negative`: its sign. Floats: `zero`: exactly zero;
-    `subnormal`: the exponent is the lowest; `ones`: all mantissa bits are set. Integers, before
-    rounding: the bits from the output's sign up are all clear (`high_zero`), all set
-    (`high_ones`), or all set but the lowest (`high_below`).
+    three as in the two's complement frame. `negative`: its sign; `flip`: the dropped bits are yet
+    to be negated. `nearest`: round to nearest even; `away`: round every dropped bit up. Floats:
+    `zero`: exactly zero; `subnormal`: the exponent is the lowest; `ones`: all mantissa bits are
+    set. Integers, before rounding: the bits from the output's sign up are all clear
+    (`high_zero`), all set (`high_ones`), or all set but the lowest (`high_below`).
     """
     mantissa = max(out.man for out in plan.float_outputs)
     bits = mantissa + plan.exp_bits
-    names = ["negative", "guard", "below", "rest", "zero", "subnormal", "ones"]
+    names = ["negative", "flip", "guard", "below", "rest", "nearest", "away"]
+    names += ["zero", "subnormal", "ones"]
     if plan.has_integers:
         bits = max(bits, *(out.bits for out in plan.integer_outputs))
         names += ["high_zero", "high_ones", "high_below"]
@@ -258,34 +260,37 @@ class FloatAccumulator(wiring.Component):
         integer = self._integer_bits(m, moved) if plan.has_integers else None
 
         # Stage select: the output's significand, the two bits below it, and the rest.
-        shifted = shift_left(m, "norm_fine", coarse, up_fine)
-        negative = coarse[-1]
-        top = len(shifted) - 2  # place of the hidden bit
         by_man = {}
         for i, out in enumerate(plan.outputs):
             if out.is_float:
                 by_man.setdefault(out.man, []).append(self.control_select.out[i])
+        # What the fine shift cannot lift to the two bits below the significand is only sticky.
+        spare = len(coarse) - (max(by_man) + 4) - ((1 << fine_bits) - 1)
+        spare = max(0, spare)
+        sticky = sticky | coarse[:spare].any()
+        shifted = shift_left(m, "norm_fine", coarse[spare:], up_fine)
+        negative = coarse[-1]
+        top = len(shifted) - 2  # place of the hidden bit
         cut = []
         for man, conditions in sorted(by_man.items()):
             lowest = top - man
-            cut.append(
-                (
-                    any_of(conditions),
-                    Cat(
-                        shifted[: lowest - 2].any() | sticky,
-                        shifted[lowest - 2],
-                        shifted[lowest - 1],
-                        shifted[lowest:top] ^ negative.replicate(man),
-                        exp,
-                    ),
-                )
+            parts = (
+                shifted[: lowest - 2].any() | sticky,
+                shifted[lowest - 2],
+                shifted[lowest - 1],
+                shifted[lowest:top] ^ negative.replicate(man),
+                exp,
             )
+            cut.append((any_of(conditions), Cat(parts)))
         width = max(len(value) for _, value in cut)
         chosen = mux_one_hot([(c, Cat(v, v[-1].replicate(width - len(v)))) for c, v in cut])
-        layout = rounding_input(plan)
-        result = Signal(layout, name="to_round", reset_less=True)
+        rnd = self.control_select.rnd
+        result = Signal(rounding_input(plan), name="to_round", reset_less=True)
         m.d.sync += [
             result.negative.eq(negative),
+            result.flip.eq(negative),
+            result.nearest.eq(rnd == NEAREST),
+            result.away.eq(Mux(negative, rnd == DOWN, rnd == UP)),
             result.rest.eq(chosen[0]),
             result.below.eq(chosen[1]),
             result.guard.eq(chosen[2]),
@@ -336,6 +341,9 @@ class FloatAccumulator(wiring.Component):
         m.d.sync += [
             view.value.eq(kept),
             view.negative.eq(sign),
+            view.flip.eq(0),
+            view.nearest.eq(control.rnd == NEAREST),
+            view.away.eq((control.rnd == UP) | ((control.rnd == TO_ZERO) & sign)),
             view.guard.eq(guard),
             view.below.eq(0),
             view.rest.eq(rest),
@@ -353,45 +361,29 @@ class FloatAccumulator(wiring.Component):
     def _round(self, m: Module, source: data.View) -> data.View:
         """Stage round: one increment. Returns the result with stage out."""
         plan, control = self.plan, self.control_round
-        is_integer: Value = any_of(
-            control.out[i] for i, out in enumerate(plan.outputs) if not out.is_float
-        )
         # The magnitude's bits below the kept ones, from those of the two's complement value:
         # negation inverts what lies above the lowest set bit.
-        negative = source.negative
-        below = source.below ^ (negative & source.rest)
-        guard = source.guard ^ (negative & (source.below | source.rest))
-        dropped = source.guard | source.below | source.rest
-        completes = negative & ~dropped  # negation carries into the kept bits
-        rest = below | source.rest
-        up = completes | round_magnitude(
-            control.rnd,
-            negative=negative,
-            lsb=source.value[0] ^ completes,
-            guard=guard,
-            rest=rest,
+        any_lower = source.below | source.rest
+        guard = source.guard ^ (source.flip & any_lower)
+        below = source.below ^ (source.flip & source.rest)
+        dropped = source.guard | any_lower
+        completes = source.flip & ~dropped  # negation carries into the kept bits
+        up = Signal(name="up")
+        m.d.comb += up.eq(
+            completes
+            | (source.nearest & guard & (any_lower | source.value[0]))
+            | (source.away & dropped)
         )
         # Would one more bit of precision round up to the smallest normal number?
-        up_finer = round_magnitude(
-            control.rnd, negative=negative, lsb=guard, guard=below, rest=source.rest
-        )
+        up_finer = (source.nearest & below) | (source.away & any_lower)
         becomes_normal = source.ones & (completes | (guard & up_finer))
         result = Signal(rounded(plan), name="rounded", reset_less=True)
         m.d.sync += [
-            result.negative.eq(negative),
+            result.negative.eq(source.negative),
             result.zero.eq(source.zero),
             result.dropped.eq(dropped),
             result.tiny.eq(source.subnormal & ~source.zero & ~becomes_normal),
         ]
-        if plan.has_integers:
-            up_integer = round_integer(
-                control.rnd,
-                negative=negative,
-                lsb=source.value[0],
-                guard=source.guard,
-                rest=source.rest,
-            )
-            up = Mux(is_integer, up_integer, up)
         value = Signal(source.value.shape(), name="raised")
         m.d.comb += value.eq(source.value + Cat(up, Const(0, 1)).as_signed())
         m.d.sync += result.value.eq(value)
