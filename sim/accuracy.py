@@ -64,7 +64,7 @@ MXCFG = {"bovf": (1, 0), "full": (0, 0), "wide": (0, 1), "tf32": (0, 2), "bf16":
 SHRINK = 0.95
 FLOAT_MARGIN = 2
 """Room above the largest float sum: converted operands may be larger by a third each."""
-_PIPE_WIDTH = 100
+_PIPE_WIDTH = 120
 """Columns of tables that do not go to a terminal."""
 
 
@@ -348,6 +348,8 @@ def _check(options: Namespace) -> None:
             raise CommandError(
                 f"--{name} is one of {', '.join(choices)}, not {getattr(options, name)}"
             )
+    if not options.pairs.strip(", "):
+        raise CommandError("--pairs names no format: give one, such as int8")
     if min(options.size) < 1:
         raise CommandError("--size takes M, N and K of 1 or more")
     if math.prod(options.size) > MAX_PRODUCTS:
@@ -433,7 +435,7 @@ def _plot(results: list[Accuracy], path: str) -> bytes:
         left.set_xscale("log")
         left.set_xlim(floor / 2, ceiling * 2)
         left.set_title(f"{matrix}, {group[0].m} x {group[0].n} x {group[0].k}", loc="left")
-        left.set_xlabel("error / largest |result| (left edge: less, or none)")
+        left.set_xlabel("error / largest |result| (left edge: less, or none; right edge: Inf)")
         left.set_yticks(places, [f"{result.operand} → {result.output}" for result in group])
         left.grid(alpha=0.3)
         for name, offset in (("sat_hit", -0.2), ("inexact", 0.2)):
@@ -453,7 +455,7 @@ def _plot(results: list[Accuracy], path: str) -> bytes:
 def _command(options: Namespace) -> int:
     _check(options)
     try:
-        pairs = pairs_of(tuple(options.pairs.split(",")))
+        pairs = pairs_of(tuple(filter(None, options.pairs.split(","))))
         cfg = apply_settings(Config(formats=("all",)), options.settings)
     except ConfigError as error:
         raise CommandError(str(error)) from None
