@@ -58,10 +58,13 @@ def beat_parts(cfg: Config) -> data.StructLayout:
 def burst_rows(cfg: Config) -> data.StructLayout:
     """Where a burst's rows lie: byte of a beat where they start, beat of the row that comes first.
 
-    The beat counts from the row's start modulo the beats of a row. All rows of a burst lie alike.
+    The beat counts from the row's start modulo the beats of a row; it is missing where that is
+    one. All rows of a burst lie alike.
     """
-    beats = cfg.row_bytes // cfg.bus_bytes
-    return data.StructLayout({"offset": cfg.bus_bytes_log2, "beat": (beats - 1).bit_length()})
+    fields = {"offset": cfg.bus_bytes_log2}
+    if cfg.row_bytes > cfg.bus_bytes:
+        fields["beat"] = (cfg.row_bytes // cfg.bus_bytes - 1).bit_length()
+    return data.StructLayout(fields)
 
 
 def zeroing(cfg: Config) -> data.StructLayout:

@@ -143,8 +143,9 @@ class Gather(wiring.Component):
                     burst.beat.eq(uop.addr[cfg.bus_bytes_log2 :]),
                     burst.len.eq(0),
                     rows.offset.eq(beats.offset),
-                    rows.beat.eq(beats.first),
                 ]
+                if row_beats > 1:
+                    m.d.sync += rows.beat.eq(beats.first)
         burst_id = Mux(has_id, burst.id, self.give_id)
         with m.If(grows):
             m.d.sync += [burst.len.eq(burst.len + 1), burst.id.eq(burst_id), has_id.eq(1)]

@@ -127,8 +127,13 @@ class Merge(wiring.Component):
 
         # The row's byte p (modulo the bus width) is the beat's byte p + offset.
         turned = rotate_right(m, raw, rows.offset, name="turned")
-        at = Signal(range(lanes))  # beat of the row, modulo its beats
-        m.d.comb += at.eq(rows.beat + beat_number)
+        at = Signal(lanes, init=1)  # beat of the row, modulo its beats, one-hot
+        if lanes > 1:
+            beat = Signal(range(lanes))
+            m.d.comb += [
+                beat.eq(rows.beat + beat_number),
+                at.eq(Cat(beat == lane for lane in range(lanes))),
+            ]
 
         # -- earlier beats: the last one in a register, those before in a memory a lane ------
         previous = Signal(cfg.bus_bits, reset_less=True)
@@ -141,7 +146,7 @@ class Merge(wiring.Component):
             m.d.sync += previous.eq(turned)
         kept = []
         for lane in range(lanes):
-            here = at == lane
+            here = at[lane]
             memory = Memory(shape=cfg.bus_bits, depth=cfg.l2_ids, init=[])
             m.submodules[f"lane{lane}"] = memory
             write, read = memory.write_port(), memory.read_port()
@@ -196,10 +201,10 @@ class Merge(wiring.Component):
         for lane in range(lanes):
             after = (lane + 1) % lanes
             # Beat 0 of the row and the beat after its last whole one both count as 0.
-            low_now = ~waiting & (at == lane) & (~ends.began if lane == 0 else 1)
-            high_now = ~waiting & (at == after)
-            low_previous = use_previous & (waiting | (at == after))
-            high_previous = use_previous & (waiting | (at == (lane + 2) % lanes))
+            low_now = ~waiting & at[lane] & (~ends.began if lane == 0 else 1)
+            high_now = ~waiting & at[after]
+            low_previous = use_previous & (waiting | at[after])
+            high_previous = use_previous & (waiting | at[(lane + 2) % lanes])
             from_now = Signal(bus_bytes, name=f"from_now{lane}")
             from_previous = Signal(bus_bytes, name=f"from_previous{lane}")
             m.d.comb += [

@@ -106,19 +106,24 @@ class Scatter(wiring.Component):
 
         beats = beats_of(m, cfg, uop)
         plan = Signal(plan_layout)
-        single = beats.first == beats.last
+        holds = Signal()
+        silent = Signal()
+        stop = Signal.like(beats.last)
         steps = Signal.like(beats.first)  # cycles - 1
         m.d.comb += [
+            holds.eq(uop.more & (beats.last == lanes)),
+            silent.eq(holds & (beats.first == beats.last)),
+            stop.eq(beats.last - (holds & ~silent)),
+            steps.eq(stop - beats.first),
             plan.beat.eq(uop.addr[cfg.bus_bytes_log2 :]),
             plan.offset.eq(beats.offset),
             plan.start.eq(uop.addr[: cfg.bus_bytes_log2]),
             plan.end.eq(beats.offset + uop.last),
             plan.at.eq(beats.first),
-            plan.holds.eq(uop.more & (beats.last == lanes)),
-            plan.silent.eq(plan.holds & single),
-            plan.stop.eq(beats.last - (plan.holds & ~single)),
+            plan.stop.eq(stop),
+            plan.holds.eq(holds),
+            plan.silent.eq(silent),
             plan.more.eq(uop.more),
-            steps.eq(plan.stop - plan.at),
         ]
 
         free = Signal(range(self.room + 1), init=self.room)
@@ -126,7 +131,9 @@ class Scatter(wiring.Component):
         most = min(lanes + 1, cfg.beats_per_line)
         # A part without a beat passes by the register, beside the beats of the row before. With one
         # beat a row that would save no cycle: each part needs a read of its own.
-        passes = plan.silent if lanes > 1 else Const(0)
+        passes = Signal()
+        if lanes > 1:
+            m.d.comb += passes.eq(silent)
         m.d.comb += [
             self.read.valid.eq(uop_valid & ((wait == 0) | passes) & (free >= most)),
             granted.eq(self.read.valid & self.read.ready),
@@ -135,13 +142,15 @@ class Scatter(wiring.Component):
             m.d.sync += wait.eq(steps)
         with m.Elif(wait != 0):
             m.d.sync += wait.eq(wait - 1)
-        m.d.sync += free.eq(free + self.room_back - Mux(granted & ~plan.silent, steps + 1, 0))
+        m.d.sync += free.eq(free + self.room_back - Mux(granted & ~silent, steps + 1, 0))
 
         # -- its data arrive, and are cut up beat by beat ------------------------------------
         arrives = Signal()
         coming = Signal(plan_layout, reset_less=True)
         m.d.sync += [arrives.eq(granted), coming.eq(plan)]
-        passing = arrives & coming.silent if lanes > 1 else Const(0)
+        passing = Signal()
+        if lanes > 1:
+            m.d.comb += passing.eq(arrives & coming.silent)
 
         valid = Signal()
         part = Signal(plan_layout, reset_less=True)
@@ -199,20 +208,21 @@ class Scatter(wiring.Component):
             ),
             emits.eq(valid & ~part.silent),
         ]
-        with m.If(passing):
-            m.d.sync += [
-                held.eq(self.read.data[-cfg.bus_bits :]),
-                held_strb.eq(
-                    bytes_from(coming.start, bus_bytes) & bytes_upto(coming.end, bus_bytes)
-                ),
-            ]
-        with m.Elif(valid & final & part.holds):
+        with m.If(emits & head):
+            m.d.sync += held_strb.eq(0)
+        with m.If(valid & final & part.holds):
             m.d.sync += [
                 held.eq(lane[-1]),
                 held_strb.eq(upto & Mux(part.silent, after, everything)),
             ]
-        with m.Elif(emits & head):
-            m.d.sync += held_strb.eq(0)
+        if lanes > 1:
+            with m.If(passing):
+                m.d.sync += [
+                    held.eq(self.read.data[-cfg.bus_bits :]),
+                    held_strb.eq(
+                        bytes_from(coming.start, bus_bytes) & bytes_upto(coming.end, bus_bytes)
+                    ),
+                ]
 
         # -- the burst -----------------------------------------------------------------------
         is_open = Signal()  # the next beat belongs to it
