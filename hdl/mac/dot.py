@@ -169,5 +169,5 @@ class DotProduct(wiring.Component):
             accumulate.lost.eq(lost[last]),
         ]
         if plan.has_windows:
-            windowed = self.control_decode.windowed.replicate(plan.anchor_bits)
-            m.d.comb += accumulate.anchor.eq(self._anchor_line[plan.c_age] & windowed)
+            windowed = self.control_start.windowed.replicate(plan.anchor_bits)
+            m.d.comb += accumulate.anchor.eq(self._anchor_line[plan.c_age - 1] & windowed)

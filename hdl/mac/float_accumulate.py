@@ -64,11 +64,11 @@ class FloatAccumulator(wiring.Component):
     Members
     -------
     total : sum of the products, one cycle before `c`.
-    anchor : E, with `c`; 0 where the format is not windowed.
+    anchor : E, one cycle before `c`; 0 where the format is not windowed.
     c : the element of C, in the low bits.
     summary : special products, with the result.
     lost : the window dropped a bit, with the result.
-    control_decode .. control_out : control of the uop in each stage (`MacPlan.control_ages`).
+    control_start .. control_out : control of the uop in each stage (`MacPlan.control_ages`).
     d : the result's container in the low bits.
     flags : its flags.
 
@@ -111,8 +111,10 @@ class FloatAccumulator(wiring.Component):
     # -- C and the addition --------------------------------------------------------------------
 
     def _add(self, m: Module) -> tuple[Signal, Signal, Value, Value]:
-        """Stages decode, fine, coarse, add. Returns, with stage count: frame, sticky, room; and
-        C's class with stage out."""
+        """Stages start, decode, fine, coarse, add.
+
+        Returns frame, sticky and room, with stage count, and C's class with stage out.
+        """
         plan, control = self.plan, self.control_decode
         bits = plan.exp_bits
         choices = [(out, control.out[i]) for i, out in enumerate(plan.outputs) if out.is_float]
@@ -131,15 +133,23 @@ class FloatAccumulator(wiring.Component):
             c_class.neg.eq(fields.sign & takes_part),
         ]
 
-        # Stage decode: where C goes.
-        total_zero = register(m, "total_zero", self.total == 0)
+        # Stage start, one cycle before C: what its exponent is measured against.
         anchor = Cat(self.anchor, Const(0, 1)).as_signed() if plan.has_windows else Const(0, 2)
+        start = self.control_start
+        total_zero = register(m, "total_zero", self.total == 0)
+        base = register(m, "c_base", (start.c_base - anchor)[:bits]).as_signed()
+        largest = register(
+            m, "c_largest", (start.c_most - start.c_base + anchor)[:bits]
+        ).as_signed()
+        room_s = register(m, "room_s", (start.room_base + anchor)[:bits])
+
+        # Stage decode: where C goes.
         exp = Cat(fields.exp, Const(0, 1)).as_signed()
         up = Signal(signed(bits), name="c_up")
         dominates = Signal(name="c_dominates")
         m.d.comb += [
-            up.eq(exp - anchor + control.c_base),
-            dominates.eq(c_class.nonzero & (total_zero | (up > control.c_most))),
+            up.eq(exp + base),
+            dominates.eq(c_class.nonzero & (total_zero | (exp > largest))),
         ]
         low, sticky, frame_bits = plan.frame_low, plan.sticky_bits, plan.frame_bits
         most = max(pair.dominated_from for pair in plan.float_pairs) - 1 + low + sticky
@@ -149,7 +159,7 @@ class FloatAccumulator(wiring.Component):
         up_reg = register(m, "c_up_reg", Mux(dominates, low + sticky, limited)[:up_bits])
         dominates_reg = register(m, "c_dominates_reg", dominates)
         room_c = register(m, "room_c", (exp + control.room_c_base)[:bits].as_signed())
-        room_s = register(m, "room_s", (anchor + control.room_base)[:bits].as_signed())
+        room_s = register(m, "room_s_late", room_s).as_signed()
         magnitude = fields.sig & takes_part.replicate(len(fields.sig))
         significand = Signal(signed(len(magnitude) + 1), name="c_sig", reset_less=True)
         flip = (fields.sign & takes_part).replicate(len(significand))

@@ -456,8 +456,19 @@ class MacPlan:
         """Ages at which the accumulator takes the control of its uop, by stage."""
         if not self.has_floats:
             return {"add": self.c_age, "round": self.c_age + 1, "out": self.latency - 1}
-        stages = ("decode", "fine", "coarse", "add", "count", "normal", "select", "round", "out")
-        return {name: self.c_age + i for i, name in enumerate(stages)}
+        stages = (
+            "start",
+            "decode",
+            "fine",
+            "coarse",
+            "add",
+            "count",
+            "normal",
+            "select",
+            "round",
+            "out",
+        )
+        return {name: self.c_age - 1 + i for i, name in enumerate(stages)}
 
     @cached_property
     def latency(self) -> int:
