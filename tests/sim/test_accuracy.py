@@ -269,6 +269,19 @@ def output_lines() -> list[str]:
     return lines
 
 
+def window_lines() -> list[str]:
+    """What BF16's window costs in FP32: exact, then narrower and narrower."""
+    cores = [Config(formats=("bf16",), exact_limit=600)]
+    cores += [Config(formats=("bf16",), window={"bf16": bits}) for bits in (32, 24, 16)]
+    assert cores[1].window_bits(FORMATS["bf16"]) == Config().window_bits(FORMATS["bf16"])
+    lines = []
+    for kind in accuracy.RANDOM:
+        a, b = accuracy.random_matrices(kind, 64, 64, 64, 0)
+        results = [accuracy.measure(kind, a, b, pair("bf16:fp32"), cfg) for cfg in cores]
+        lines.append(_line([kind, *(f"{result.sums_rms_error:.1e}" for result in results)]))
+    return lines
+
+
 def int16_lines() -> list[str]:
     """When INT16 is enough for INT8: the random rows of that table."""
     lines, cfg = [], Config()
@@ -296,6 +309,10 @@ def test_doc_lists_the_formats() -> None:
 
 def test_doc_lists_the_outputs() -> None:
     assert _table("Outputs") == output_lines()
+
+
+def test_doc_says_what_windows_cost() -> None:
+    assert _table("Exact and windowed floats") == window_lines()
 
 
 def test_doc_says_when_int16_is_enough() -> None:
