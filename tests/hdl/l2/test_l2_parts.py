@@ -35,11 +35,11 @@ def test_id_pool_offers_an_id_whenever_one_is_free(count, takes, returns):
 
     async def bench(ctx):
         nonlocal most
-        for cycle in range(800):
+        for cycle in range(1200):
             note = f"cycle {cycle}, {NOTE}"
             assert ctx.get(dut.idle) == (not used), note
             # Between mixed phases, one that only takes and one that only gives back.
-            phase = ("mixed", "take", "mixed", "return")[cycle // 100 % 4]
+            phase = ("mixed", "take", "mixed", "return")[cycle // 300 % 4]
             back = bool(used) and phase != "take" and rng.random() < returns
             ctx.set(dut.back_valid, back)
             given = used.pop(rng.randrange(len(used))) if back else rng.randrange(count)
