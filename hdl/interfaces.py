@@ -181,7 +181,8 @@ def ldst_uop(cfg: Config) -> data.StructLayout:
     Row bytes `first`..`last` (inclusive) lie at memory bytes `addr`..`addr + last - first`.
 
     `tail` (loads): the part holds the row's last active byte, so the bytes after `last` become
-    zero. `more`: the slot's next uop continues the burst: its row starts exactly row_bytes after
+    zero. `half`: of byte `last` only the low nibble is active, the other is zero. `more`: the
+    slot's next uop continues the burst: its row starts exactly row_bytes after
     this one's row in memory, its first byte lies in this part's last beat or the one after, in
     the same line. `zero` (loads): no memory access; the rows of block row / m_par that `rows`
     names become zero.
@@ -194,6 +195,7 @@ def ldst_uop(cfg: Config) -> data.StructLayout:
             "first": cfg.row_bytes_log2,
             "last": cfg.row_bytes_log2,
             "tail": 1,
+            "half": 1,
             "more": 1,
             "zero": 1,
             "rows": cfg.m_par,
@@ -288,10 +290,10 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
     every `group_stride` tiles from `tile`. Along a row (`down` = 0) every group up to `group_last`
     holds bytes of each of the `rows_last` + 1 rows: `bytes_most` + 1 of them, or `bytes_last` + 1
     in the last group; the next group's lie `pitch` bytes further on. Downwards (`down` = 1) each
-    tile is a group of its own with `bytes_most` + 1
-    bytes a row; tiles up to `tile_last` have rows: `rows_most` + 1, the last `rows_last` + 1.
-    `contiguous`: the next row's first byte follows the walked row's last tile in memory. `fill`
-    (loads): something is left to zero after the active rows.
+    tile is a group of its own with `bytes_most` + 1 bytes a row; tiles up to `tile_last` have
+    rows: `rows_most` + 1, the last `rows_last` + 1. `half`: the last byte of a row holds one
+    nibble. `contiguous`: the next row's first byte follows the walked row's last tile in memory.
+    `fill` (loads): something is left to zero after the active rows.
     """
     return data.StructLayout(
         {
@@ -309,6 +311,7 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
             "bytes_last": bits_for(cfg.group_bytes),
             "base": cfg.addr_bits,
             "stride": cfg.addr_bits,
+            "half": 1,
             "contiguous": 1,
             "fill": 1,
         }

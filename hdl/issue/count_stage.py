@@ -147,7 +147,7 @@ class CountStage(wiring.Component):
             e.bytes_last.eq(bytes_last),
         ]
         with m.If(is_a | is_b):
-            m.d.comb += [e.bytes_most.eq(k_end), e.bytes_last.eq(k_end)]
+            m.d.comb += [e.bytes_most.eq(k_end), e.bytes_last.eq(k_end), e.half.eq(bits[:3].any())]
         with m.If(whole):
             m.d.comb += [
                 e.i_last.eq(Mux(down, (1 << n_log2) - 1, 0)),

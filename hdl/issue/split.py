@@ -299,6 +299,7 @@ class LdStSplit(wiring.Component):
             uop.first.eq(first),
             uop.last.eq(last),
             uop.tail.eq(~cut),
+            uop.half.eq(fields.half & ~cut),
             uop.zero.eq(filling),
             uop.row.eq(Mux(filling, fill_block << cfg.m_par_log2, row)),
             uop.rows.eq(Cat(fill_more | (C(r, cfg.m_par) >= fill_first) for r in range(cfg.m_par))),

@@ -67,6 +67,7 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
         "slices_log2": 3,
         "stride_c": 3,
         "pitch": bits_for(cfg.group_bytes + 1),
+        "half": 1,  # K elements end in the middle of a byte
         "i_last": 3,
         "j_last": 3,
         "m_most": cfg.rows_log2,

@@ -204,6 +204,7 @@ class TileStage(wiring.Component):
             ldst.slices_log2.eq(e.slices_log2),
             ldst.group_stride.eq(e.stride_c),
             ldst.pitch.eq(e.pitch),
+            ldst.half.eq(e.half),
             ldst.group_last.eq(e.j_last),
             ldst.tile_last.eq(e.i_last),
             ldst.rows_most.eq(e.m_most),

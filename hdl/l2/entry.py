@@ -21,7 +21,9 @@ def read_request(cfg: Config) -> data.StructLayout:
 
 
 def part(cfg: Config) -> data.StructLayout:
-    """Bytes `first`..`last` of a tile row; `tail`: the bytes after them are zero."""
+    """Bytes `first`..`last` of a tile row; `tail`: the bytes after them are zero; `half`: so is the
+    high nibble of the last one.
+    """
     return data.StructLayout(
         {
             "tile": cfg.tiles_log2,
@@ -29,6 +31,7 @@ def part(cfg: Config) -> data.StructLayout:
             "first": cfg.row_bytes_log2,
             "last": cfg.row_bytes_log2,
             "tail": 1,
+            "half": 1,
         }
     )
 
@@ -41,6 +44,7 @@ def tail_part(cfg: Config) -> data.StructLayout:
             "row": cfg.rows_log2,
             "last": cfg.row_bytes_log2,
             "tail": 1,
+            "half": 1,
         }
     )
 

@@ -126,6 +126,7 @@ class Gather(wiring.Component):
                     parts.two.row.eq(uop.row),
                     parts.two.last.eq(uop.last),
                     parts.two.tail.eq(uop.tail),
+                    parts.two.half.eq(uop.half),
                 ]
             with m.Else():
                 m.d.sync += [
@@ -136,6 +137,7 @@ class Gather(wiring.Component):
                     parts.one.first.eq(uop.first),
                     parts.one.last.eq(uop.last),
                     parts.one.tail.eq(uop.tail),
+                    parts.one.half.eq(uop.half),
                 ]
             with m.If(opens):
                 m.d.sync += [

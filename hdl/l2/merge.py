@@ -186,6 +186,7 @@ class Merge(wiring.Component):
                 chosen.first.eq(0),
                 chosen.last.eq(second.last),
                 chosen.tail.eq(second.tail),
+                chosen.half.eq(second.half),
             ]
 
         # -- the row: each byte from one of three places, or zero ------------------------------
@@ -217,6 +218,7 @@ class Merge(wiring.Component):
                 earlier = Mux(from_previous[byte], previous[span], older)
                 data.append(Mux(from_now[byte], turned[span], earlier))
 
+        ends_row = upto & ~(upto >> 1)  # one-hot: the part's last byte
         row = Mux(zero, self.zero.payload.row, chosen.row)
         tail = chosen.tail.replicate(row_bytes)
         m.d.comb += [
@@ -224,6 +226,14 @@ class Merge(wiring.Component):
             payload.block.eq(row[cfg.m_par_log2 :]),
             payload.rows.eq(Mux(zero, self.zero.payload.rows, 1 << chosen.row[: cfg.m_par_log2])),
             payload.mask.eq(Mux(zero, ~0, bytes_from(chosen.first, row_bytes) & (upto | tail))),
-            payload.data.eq(Cat(Mux(upto[i] & ~zero, byte, 0) for i, byte in enumerate(data))),
+            payload.data.eq(
+                Cat(
+                    Cat(
+                        Mux(upto[i] & ~zero, byte[:4], 0),
+                        Mux(upto[i] & ~(chosen.half & ends_row[i]) & ~zero, byte[4:], 0),
+                    )
+                    for i, byte in enumerate(data)
+                )
+            ),
         ]
         return m

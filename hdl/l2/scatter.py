@@ -86,6 +86,8 @@ class Scatter(wiring.Component):
                 "stop": lanes.bit_length(),  # last beat to cut
                 "holds": 1,  # the bytes of the last beat wait for the next row's
                 "silent": 1,  # there is no other beat
+                "half": 1,
+                "last": cfg.row_bytes_log2,  # byte of the row where the part ends
                 "more": 1,
             }
         )
@@ -123,6 +125,8 @@ class Scatter(wiring.Component):
             plan.stop.eq(stop),
             plan.holds.eq(holds),
             plan.silent.eq(silent),
+            plan.half.eq(uop.half),
+            plan.last.eq(uop.last),
             plan.more.eq(uop.more),
         ]
 
@@ -152,6 +156,15 @@ class Scatter(wiring.Component):
         if lanes > 1:
             m.d.comb += passing.eq(arrives & coming.silent)
 
+        # A spare nibble at the end of packed elements is stored as zero.
+        upto_last = bytes_upto(coming.last, cfg.row_bytes)
+        spare = Signal(cfg.row_bytes)
+        arrived = Signal(cfg.row_bits)
+        m.d.comb += [
+            spare.eq(Mux(coming.half, upto_last & ~(upto_last >> 1), 0)),
+            arrived.eq(self.read.data & ~Cat(Cat(Const(0, 4), bit.replicate(4)) for bit in spare)),
+        ]
+
         valid = Signal()
         part = Signal(plan_layout, reset_less=True)
         row = Signal(cfg.row_bits, reset_less=True)
@@ -159,7 +172,7 @@ class Scatter(wiring.Component):
         final = Signal()
         m.d.comb += final.eq(part.at == part.stop)
         with m.If(arrives & ~passing):
-            m.d.sync += [valid.eq(1), part.eq(coming), row.eq(self.read.data), head.eq(1)]
+            m.d.sync += [valid.eq(1), part.eq(coming), row.eq(arrived), head.eq(1)]
         with m.Else():
             m.d.sync += [part.at.eq(part.at + 1), head.eq(0)]
             with m.If(final):
@@ -218,7 +231,7 @@ class Scatter(wiring.Component):
         if lanes > 1:
             with m.If(passing):
                 m.d.sync += [
-                    held.eq(self.read.data[-cfg.bus_bits :]),
+                    held.eq(arrived[-cfg.bus_bits :]),
                     held_strb.eq(
                         bytes_from(coming.start, bus_bytes) & bytes_upto(coming.end, bus_bytes)
                     ),

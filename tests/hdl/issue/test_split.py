@@ -227,7 +227,8 @@ def expect_ldst(cfg, f):
                     and following["start"] // line == addr // line
                     and next_beat - this_beat in (0, 1)
                 )
-            parts.append((seg["tile"], seg["row"], addr, first, last, tail, more))
+            half = tail and bool(f["half"])
+            parts.append((seg["tile"], seg["row"], addr, first, last, tail, half, more))
             first = last + 1
     zeros = set()
     if f["fill"]:
@@ -291,6 +292,7 @@ def random_ldst(cfg, rng):
         "bytes_last": last,
         "base": rng.choice([0, rng.randrange(64), rng.getrandbits(cfg.addr_bits)]),
         "stride": stride,
+        "half": rng.randrange(2),
         "contiguous": int(stride == walked),
         "fill": int(load),
     }
@@ -315,7 +317,8 @@ def test_ldst_walk(name):
             ]
         names = ("tile", "row", "addr", "first", "last")
         part = tuple(ctx.get(getattr(uop, f)) for f in names)
-        return "part", (*part, bool(ctx.get(uop.tail)), bool(ctx.get(uop.more)))
+        flags = [bool(ctx.get(getattr(uop, f))) for f in ("tail", "half", "more")]
+        return "part", (*part, *flags)
 
     frees = []
 

@@ -22,6 +22,7 @@ class Part:
     first: int = 0
     last: int = 0
     tail: int = 0
+    half: int = 0
     more: int = 0
     zero: int = 0
     rows: int = 0
@@ -157,6 +158,8 @@ def trim(parts: list[Part], rng: random.Random) -> list[Part]:
         if not part.zero and not part.more and rng.random() < 0.3:
             part = replace(part, last=part.last - rng.randrange(part.size), tail=rng.getrandbits(1))
         begins = not part.more
+        if not part.zero and part.tail and rng.random() < 0.3:
+            part = replace(part, half=1)
         trimmed.append(part)
     return trimmed
 

@@ -31,6 +31,8 @@ def expected_write(cfg, memory, part, bad):
         mask |= 1 << byte
         if ((part.addr + i) & memory.mask) // cfg.bus_bytes not in bad:
             data[byte] = source[i]
+    if part.half:
+        data[part.last] &= 0x0F
     if part.tail:
         mask |= everything & ~((2 << part.last) - 1)
     return part.tile, block, 1 << row, mask, int.from_bytes(data, "little")

@@ -41,7 +41,9 @@ def judge(bench, before):
     region = bench.memory.regions[0]
     want = bytearray(before)
     for part in uops:
-        row = bench.rows[part.tile, part.row].to_bytes(cfg.row_bytes, "little")
+        row = bytearray(bench.rows[part.tile, part.row].to_bytes(cfg.row_bytes, "little"))
+        if part.half:
+            row[part.last] &= 0x0F
         at = part.addr - region.base
         want[at : at + part.size] = row[part.first : part.last + 1]
     expected = requests(cfg, uops)
