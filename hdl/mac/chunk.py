@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from .logic import any_of, mux_one_hot
 from .plan import MacPlan
 
 __all__ = ["ChunkRead", "chunk_row", "elements"]
@@ -64,7 +65,7 @@ class ChunkRead(wiring.Component):
             with m.If(self.skip):
                 m.d.sync += reg.eq(0)
             with m.Else():
-                m.d.sync += reg.eq(self._element(n, chunk))
+                m.d.sync += reg.eq(self._element(m, n, chunk))
             m.d.comb += self.elements[n].eq(reg)
         return m
 
@@ -91,24 +92,38 @@ class ChunkRead(wiring.Component):
             words.append(word)
         return Cat(words)
 
-    def _element(self, n: int, chunk: Value) -> Value:
+    def _element(self, m: Module, n: int, chunk: Value) -> Value:
         """Element `n` of the chunk in the output format of this uop."""
         plan = self.plan
-        value: Value = Const(0, plan.out_bits)
-        for i, out in enumerate(plan.outputs):
-            if n >= plan.cfg.uop_columns(out.container):
-                continue
-            field = chunk[n * out.container : (n + 1) * out.container]
+        outs = [
+            (i, out)
+            for i, out in enumerate(plan.outputs)
+            if n < plan.cfg.uop_columns(out.container)
+        ]
+        sign = Signal(name=f"sign{n}")
+        signs: dict[int, list[Value]] = {}
+        for i, out in outs:
             if not out.is_float:
-                field = field[: out.bits].as_signed()
-            wide = _extend(field, plan.out_bits)
-            value = wide if len(plan.outputs) == 1 else Mux(self.out[i], wide, value)
-        return value
-
-
-def _extend(field: Value, bits: int) -> Value:
-    missing = bits - len(field)
-    return Cat(field, (field[-1] if field.shape().signed else Const(0, 1)).replicate(missing))
+                signs.setdefault(n * out.container + out.bits - 1, []).append(self.out[i])
+        if signs:
+            m.d.comb += sign.eq(mux_one_hot([(any_of(c), chunk[at]) for at, c in signs.items()]))
+        bits = []
+        for bit in range(plan.out_bits):
+            # Formats that find this bit in the same place of the chunk share an input.
+            sources: dict[int, list[Value]] = {}
+            extended = False
+            for i, out in outs:
+                if bit < (out.container if out.is_float else out.bits):
+                    sources.setdefault(n * out.container + bit, []).append(self.out[i])
+                elif not out.is_float:
+                    extended = True
+            options: list[tuple[Value, Value]] = [
+                (any_of(c), chunk[at]) for at, c in sources.items()
+            ]
+            if extended or not options:
+                options.append((Const(1, 1), sign))
+            bits.append(mux_one_hot(options))
+        return Cat(bits)
 
 
 def chunk_row(plan: MacPlan, out: Value, values: list[Value]) -> Value:

@@ -137,7 +137,8 @@ class DotProduct(wiring.Component):
                 raised = DelayLine(m, f"raised{i}", amount.dropped & ~amount.gone & product[-1])
                 carries.append(raised[Aligner.latency])
                 self._lost.append(amount.dropped)
-        m.d.comb += tree.carry.eq(Cat(carries))
+        if carries:
+            m.d.comb += tree.carry.eq(Cat(carries))
 
     def _nonzero(self, i: int) -> Value:
         a, b = self.a[f"slot{i}"], self.b[f"slot{i}"]

@@ -49,7 +49,7 @@ def unpack(
 
     def field(fmt: Format) -> tuple[Value, Value, Value]:
         low = fmt.container - fmt.bits if fmt.top_aligned else 0
-        man = container[low : low + fmt.man]
+        man = container[low : low + fmt.man] if fmt.man else Const(0, 1)
         exp = container[low + fmt.man : low + fmt.man + fmt.exp]
         return man, exp, container[low + fmt.bits - 1] if fmt.signed else Const(0, 1)
 

@@ -200,7 +200,7 @@ class FloatAccumulator(wiring.Component):
             ),
         ]
         total_left = DelayLine(m, "total_left", ~total_zero)[2]
-        lost = any_of([shifted[:sticky].any(), dominates_fine & total_left])
+        lost = any_of(shifted[:sticky]) | (dominates_fine & total_left)
         sticky_reg = register(m, "sticky", lost)
 
         # Stage add.
@@ -277,10 +277,14 @@ class FloatAccumulator(wiring.Component):
         # What the fine shift cannot lift to the two bits below the significand is only sticky.
         spare = len(coarse) - (max(by_man) + 4) - ((1 << fine_bits) - 1)
         spare = max(0, spare)
-        sticky = sticky | coarse[:spare].any()
+        sticky = sticky | any_of(coarse[:spare])
         shifted = shift_left(m, "norm_fine", coarse[spare:], up_fine)
         negative = coarse[-1]
         top = len(shifted) - 2  # place of the hidden bit
+        inverted = {
+            man: shifted[top - man : top] ^ negative.replicate(man) if man else Const(0, 0)
+            for man in by_man
+        }
         cut = []
         for man, conditions in sorted(by_man.items()):
             lowest = top - man
@@ -288,7 +292,7 @@ class FloatAccumulator(wiring.Component):
                 shifted[: lowest - 2].any() | sticky,
                 shifted[lowest - 2],
                 shifted[lowest - 1],
-                shifted[lowest:top] ^ negative.replicate(man),
+                inverted[man],
                 exp,
             )
             cut.append((any_of(conditions), Cat(parts)))
@@ -308,10 +312,7 @@ class FloatAccumulator(wiring.Component):
             result.zero.eq(none),
             result.subnormal.eq(exp == 0),
         ]
-        ones = any_of(
-            any_of(c) & (shifted[top - man : top] ^ negative.replicate(man)).all()
-            for man, c in by_man.items()
-        )
+        ones = any_of(any_of(c) & inverted[man].all() for man, c in by_man.items() if man)
         m.d.sync += result.ones.eq(ones)
         if integer is not None:
             is_integer, view = integer

@@ -82,11 +82,17 @@ class IntegerAccumulator(wiring.Component):
 
     def _encode(self, m: Module, value: Signal, inexact: Value) -> None:
         control, outputs, bits = self.control_out, self.plan.outputs, self.plan.out_bits
+        # Widest output first: what overflows it overflows the narrower ones too.
         overflows = []
-        for i, out in enumerate(outputs):
+        beyond: Value = Const(0, 1)
+        top = len(value) - 1
+        for i, out in sorted(enumerate(outputs), key=lambda item: -item[1].bits):
             if out.bits < len(value):
-                high = value[out.bits - 1 :]
-                overflows.append(control.out[i] & high.any() & ~high.all())
+                below = value[out.bits - 1 : top]
+                step = Signal(name=f"beyond_{out.name}")
+                m.d.comb += step.eq(beyond | (below ^ value[-1].replicate(len(below))).any())
+                overflows.append(control.out[i] & step)
+                beyond, top = step, out.bits - 1
         largest = mux_one_hot(
             [(control.out[i], Const((1 << (o.bits - 1)) - 1, bits)) for i, o in enumerate(outputs)]
         )

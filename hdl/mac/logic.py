@@ -83,7 +83,7 @@ def _leading_zeros(m: Module, name: str, value: Value) -> tuple[Value, Value]:
     count = Signal(half.bit_length(), name=f"{name}_count")
     m.d.comb += [
         empty.eq(low_empty & high_empty),
-        count.eq(Cat(Mux(high_empty, low, high)[: len(low)], high_empty)),
+        count.eq(Cat(Mux(high_empty, low, high), high_empty) if half > 1 else high_empty),
     ]
     return empty, count
 

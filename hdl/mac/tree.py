@@ -28,7 +28,7 @@ class SumTree(wiring.Component):
     Members
     -------
     term0, term1, ... : terms.
-    carry : the single bits.
+    carry : the single bits, if any.
     total : the sum, registered.
 
     Latency: `latency` cycles, one for every adder level. Throughput: one sum a cycle.
@@ -41,7 +41,9 @@ class SumTree(wiring.Component):
         self.carries = carries
         self.latency = self.latency_of(len(self.widths), carries)
         members = {f"term{i}": In(signed(width)) for i, width in enumerate(self.widths)}
-        super().__init__({**members, "carry": In(carries), "total": Out(signed(sum_bits))})
+        if carries:
+            members["carry"] = In(carries)
+        super().__init__({**members, "total": Out(signed(sum_bits))})
 
     @staticmethod
     def latency_of(terms: int, carries: int = 0) -> int:

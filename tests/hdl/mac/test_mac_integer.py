@@ -9,6 +9,7 @@ import pytest
 from mac_bench import Uop, run
 
 from hdl.config import Config
+from hdl.emit import verilog_text
 from hdl.formats import outputs
 from hdl.mac.array import MacArray
 from hdl.mac.plan import MacPlan
@@ -154,3 +155,8 @@ def test_sizes_are_stated():
         assert plan.c_delay >= plan.MIN_C_DELAY
         assert plan.latency - plan.c_delay <= 11
     assert (MacPlan(Config()).c_delay, MacPlan(Config()).latency) == (4, 8)
+
+
+def test_verilog_has_no_empty_wires():
+    cfg = Config(m_par=1, n_par=1, formats=("ue8m0", "fp4_e1m2", "int16"))
+    assert "[-1:0]" not in verilog_text(MacArray(cfg), "top")
