@@ -13,6 +13,7 @@ from .engines import open_engine
 from .engines.base import Simulator
 from .memory import IDEAL, Memory, Personality
 from .program import Program, Request
+from .protocol import ProtocolError
 
 __all__ = ["SharedCore", "as_config", "shared_core"]
 
@@ -58,7 +59,7 @@ class SharedCore:
         self.simulator.memory = memory
         try:
             result = self.simulator.run(requests, personality=personality, seed=seed, **limits)
-        except SimulationError:
+        except (SimulationError, ProtocolError):
             self.simulator.reset()  # the next job starts from a core that answers
             raise
         for index, response in enumerate(result.responses):

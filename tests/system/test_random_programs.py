@@ -30,9 +30,9 @@ POINTS = (
 )
 
 
-def run_set(engine, cfg, seeds, *, errors=False):
+def run_set(engine, cfg, seeds, *, errors=False, length=LENGTH):
     coverage = Counter()
-    for number, (seed, program) in enumerate(programs(cfg, seeds, LENGTH)):
+    for number, (seed, program) in enumerate(programs(cfg, seeds, length)):
         personality = PERSONALITIES[number % len(PERSONALITIES)]
         prepare = fail_somewhere(program, random.Random(seed)) if errors else lambda memory: None
         check(engine, program, personality, seed, prepare=prepare)
@@ -44,7 +44,8 @@ def run_set(engine, cfg, seeds, *, errors=False):
 def test_tiny_on_pysim(part):
     """Ten programs without any compiler."""
     first = 1000 * SEED + 5 * part
-    run_set(open_engine("pysim", preset("tiny")), preset("tiny"), range(first, first + 5))
+    cfg = preset("tiny")
+    run_set(open_engine("pysim", cfg), cfg, range(first, first + 5), length=20)
 
 
 @needs_compiled
@@ -64,6 +65,15 @@ def test_bus_errors_on_a_compiled_engine():
     engine = open_engine(COMPILED[0], cfg, progress=False)
     first = 20_000 * SEED
     run_set(engine, cfg, range(first, first + 40), errors=True)
+
+
+@needs_compiled
+@pytest.mark.slow
+def test_every_format():
+    """The whole format table through the core: one sub-array, so that it compiles soon."""
+    cfg = Config(name="formats", formats=("all",), m_par=1, n_par=1)
+    engine = open_engine(COMPILED[0], cfg, progress=False)
+    run_set(engine, cfg, range(60_000 * SEED, 60_000 * SEED + 300))
 
 
 # Other shapes of the same generator: eight wide registers, one row a word, one slot, few ids.
