@@ -166,7 +166,7 @@ class DotProduct(wiring.Component):
         m.d.comb += [
             specials.a.eq(self.a),
             specials.b.eq(self.b),
-            accumulate.summary.eq(summary[last]),
+            accumulate.summary.eq(summary[last - 1]),
             accumulate.lost.eq(lost[last]),
         ]
         if plan.has_windows:

@@ -21,12 +21,12 @@ def rounded(plan: MacPlan) -> data.StructLayout:
     """A rounded result.
 
     `value`: biased exponent and mantissa of the magnitude, not yet limited to the output's range,
-    or an integer. `negative`, `zero`: before rounding. `dropped`: rounding lost bits. Floats:
+    or an integer. `negative`: its sign before rounding. `dropped`: rounding lost bits. Floats:
     `tiny`: below the smallest normal number if rounded with unbounded exponent. Integers:
     `overflow`: beyond the output's range.
     """
     bits = max(out.man for out in plan.float_outputs) + plan.exp_bits
-    names = ["negative", "zero", "dropped", "tiny"]
+    names = ["negative", "dropped", "tiny"]
     if plan.has_integers:
         bits = max(bits, *(out.bits for out in plan.integer_outputs))
         names.append("overflow")
@@ -49,7 +49,9 @@ def _largest_code(out: Format) -> int:
 
 
 class Encoder(wiring.Component):
-    """Picks the result's code and flags, combinationally.
+    """Picks the result's code and flags.
+
+    What does not depend on the rounded value is decided one cycle earlier, while it is rounded.
 
     Parameters
     ----------
@@ -57,12 +59,12 @@ class Encoder(wiring.Component):
 
     Members
     -------
-    control : control of the uop.
-    rounded : its rounded result.
-    summary, c : special products and the class of C.
-    lost : the window dropped a bit of a product.
-    d : the result's container in the low bits.
-    flags : its flags.
+    control_round, negative, zero, summary, c : with stage round: control of the uop, the sign of
+        its sum, whether that is zero, its special products and the class of C.
+    control, rounded, lost : with stage out, one cycle later: control, the rounded result, and
+        whether the window dropped a bit of a product.
+    d : the result's container in the low bits, with stage out, not registered.
+    flags : its flags, likewise.
 
     Source: numerics.md section 4.
     """
@@ -71,10 +73,13 @@ class Encoder(wiring.Component):
         self.plan = plan
         super().__init__(
             {
-                "control": In(accumulate_control(plan)),
-                "rounded": In(rounded(plan)),
+                "control_round": In(accumulate_control(plan)),
+                "negative": In(1),
+                "zero": In(1),
                 "summary": In(special_summary()),
                 "c": In(special_summary()),
+                "control": In(accumulate_control(plan)),
+                "rounded": In(rounded(plan)),
                 "lost": In(1),
                 "d": Out(plan.out_bits),
                 "flags": Out(mac_flags()),
@@ -83,99 +88,141 @@ class Encoder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        plan, control, result = self.plan, self.control, self.rounded
-        floats = [(out, control.out[i]) for i, out in enumerate(plan.outputs) if out.is_float]
+        early = self._decide(m)
+        result, control = self.rounded, self.control
+        floats = self._floats(control)
         is_float = any_of(condition for _, condition in floats)
-        both = {name: self.summary[name] | self.c[name] for name, _ in special_summary()}
+        powers = any_of(c for out, c in floats if out.specials is Specials.E8M0)
 
-        def when(test) -> Value:
-            """Whether the output format is one of those for which `test` holds."""
-            return any_of(condition for out, condition in floats if test(out))
-
-        nan, inf, finite = Signal(name="nan"), Signal(name="inf"), Signal(name="finite")
-        clash = both["pos_inf"] & both["neg_inf"]
-        m.d.comb += [
-            nan.eq(both["nan"] | clash),
-            inf.eq((both["pos_inf"] | both["neg_inf"]) & ~nan),
-            finite.eq(~nan & ~inf),
-        ]
-
-        # Sign, of zeros too.
-        only_neg = ~both["nonzero"] & ~both["pos"]
-        only_pos = ~both["nonzero"] & ~both["neg"]
-        zero_sign = only_neg | ((control.rnd == DOWN) & ~only_pos)
-        negative = Signal(name="negative")
-        m.d.comb += negative.eq(
-            Mux(inf, both["neg_inf"], Mux(result.zero, zero_sign, result.negative))
-        )
-
-        # Beyond the range of the output.
-        unsigned = when(lambda out: not out.signed and out.specials is not Specials.E8M0)
-        powers = when(lambda out: out.specials is Specials.E8M0)
+        finite = Signal(name="finite")
         below_range = Signal(name="below_range")
         overflow = Signal(name="overflow")
         m.d.comb += [
-            below_range.eq(
-                (unsigned & negative & (inf | ~result.zero))
-                | (powers & (negative | result.zero | result.value[-1]))
-            ),
+            finite.eq(~early.nan & ~early.inf),
+            below_range.eq(early.below_range | (powers & result.value[-1])),
             overflow.eq(
-                finite
-                & ~result.zero
+                early.may_overflow
                 & ~below_range
                 & any_of(condition & self._overflows(out) for out, condition in floats)
             ),
         ]
-        saturates = control.sat & (inf | overflow)
-        outward = (
-            (control.rnd == NEAREST)
-            | ((control.rnd == UP) & ~negative)
-            | ((control.rnd == DOWN) & negative)
-        )
-        to_inf = inf | outward
 
-        # The code.
-        limit = Signal(name="limit")
-        m.d.comb += limit.eq(inf | overflow)
+        # The code: a special or limiting one, or the rounded value.
+        special = Signal(name="special")
+        blank = Signal(name="blank")
+        m.d.comb += [
+            special.eq(early.nan | (early.inf & ~below_range) | overflow),
+            blank.eq(below_range | early.zero),
+        ]
         codes = []
         for out, condition in floats:
-            bits = out.exp + out.man
-            nan_code = out.canonical_nan
-            assert nan_code is not None
-            top = Mux(saturates | ~to_inf, Const(_largest_code(out), bits), _inf_code(out))
-            value = Mux(limit, top, result.value[:bits])[:bits]
-            blank = below_range | (result.zero & finite)
-            code = Cat(value & ~blank.replicate(bits))
+            value = result.value[: out.exp + out.man]
+            code = value & ~blank.replicate(len(value))
             if out.signed:
-                keeps_sign = ~limit | saturates | ~to_inf if not out.has_inf else Const(1, 1)
-                code = Cat(code, negative & keeps_sign)
-            value = Mux(
-                nan,
-                Const(nan_code >> (out.container - out.bits if out.top_aligned else 0), len(code)),
-                code,
-            )
-            if out.top_aligned:
-                value = Cat(Const(0, out.container - out.bits), value)
-            codes.append((condition, value))
-        integer_overflow = Const(0, 1)
-        if plan.has_integers:
+                code = Cat(code, early.sign)
+            codes.append((condition, Cat(Const(0, self._low(out)), code)))
+        if self.plan.has_integers:
             codes += self._integers()
-            integer_overflow = ~is_float & result.overflow & control.sat
-        m.d.comb += self.d.eq(mux_one_hot(codes))
+        code = Signal(self.plan.out_bits, name="code")
+        m.d.comb += [
+            code.eq(mux_one_hot(codes)),
+            self.d.eq(Mux(special & is_float, early.code, code)),
+        ]
 
         # Flags.
-        real = is_float & finite
         inexact = result.dropped | self.lost | overflow | below_range
+        clamped = (early.inf | overflow) & control.sat
+        integer = Const(0, 1)
+        if self.plan.has_integers:
+            integer = ~is_float & result.overflow & control.sat
+        real = is_float & finite
         m.d.comb += [
-            self.flags.invalid.eq(is_float & (both["invalid"] | clash)),
-            self.flags.sat_hit.eq((is_float & ~nan & (saturates | below_range)) | integer_overflow),
+            self.flags.invalid.eq(early.invalid),
+            self.flags.sat_hit.eq((is_float & ~early.nan & (clamped | below_range)) | integer),
             self.flags.inexact.eq((real & inexact) | (~is_float & result.dropped)),
-            self.flags.overflow.eq(real & overflow),
+            self.flags.overflow.eq(overflow),
             self.flags.underflow.eq(
-                real & result.tiny & inexact & ~result.zero & ~below_range & ~powers
+                real & result.tiny & inexact & ~early.zero & ~below_range & ~powers
             ),
         ]
         return m
+
+    def _floats(self, control: data.View) -> list[tuple[Format, Value]]:
+        outputs = enumerate(self.plan.outputs)
+        return [(out, control.out[i]) for i, out in outputs if out.is_float]
+
+    @staticmethod
+    def _low(out: Format) -> int:
+        """Container bits below the value."""
+        return out.container - out.bits if out.top_aligned else 0
+
+    def _decide(self, m: Module) -> data.View:
+        """What is known before rounding, registered.
+
+        `nan`, `inf`, `zero`: what the result is; `sign`: its sign; `invalid`: the flag;
+        `below_range`: negative or zero where the output has no such values; `may_overflow`:
+        neither of these; `code`: the code of a NaN, an Inf or an overflow.
+        """
+        control = self.control_round
+        floats = self._floats(control)
+        is_float = any_of(condition for _, condition in floats)
+        both = {name: self.summary[name] | self.c[name] for name, _ in special_summary()}
+        clash = both["pos_inf"] & both["neg_inf"]
+        nan, inf, sign = Signal(name="is_nan"), Signal(name="is_inf"), Signal(name="is_negative")
+        only_neg = ~both["nonzero"] & ~both["pos"]
+        only_pos = ~both["nonzero"] & ~both["neg"]
+        zero_sign = only_neg | ((control.rnd == DOWN) & ~only_pos)
+        m.d.comb += [
+            nan.eq(both["nan"] | clash),
+            inf.eq((both["pos_inf"] | both["neg_inf"]) & ~nan),
+            sign.eq(Mux(inf, both["neg_inf"], Mux(self.zero, zero_sign, self.negative))),
+        ]
+        powers = any_of(c for out, c in floats if out.specials is Specials.E8M0)
+        unsigned = any_of(
+            c for out, c in floats if not out.signed and out.specials is not Specials.E8M0
+        )
+        below_range = Signal(name="is_below_range")
+        m.d.comb += below_range.eq(
+            (unsigned & sign & (inf | ~self.zero)) | (powers & (sign | (self.zero & ~inf)))
+        )
+        outward = (
+            (control.rnd == NEAREST)
+            | ((control.rnd == UP) & ~sign)
+            | ((control.rnd == DOWN) & sign)
+        )
+        to_inf = Signal(name="to_inf")
+        m.d.comb += to_inf.eq((inf | outward) & ~control.sat)
+        codes = []
+        for out, condition in floats:
+            bits = out.exp + out.man
+            assert out.canonical_nan is not None
+            nan_code = out.canonical_nan >> self._low(out)
+            magnitude = Mux(to_inf, Const(_inf_code(out), bits), Const(_largest_code(out), bits))
+            code = Mux(nan, Const(nan_code, bits), magnitude)[:bits]
+            if out.signed:
+                # The NaN that stands for Inf has no sign.
+                code = Cat(code, sign & ~nan & (~to_inf if not out.has_inf else Const(1, 1)))
+            codes.append((condition, Cat(Const(0, self._low(out)), code)))
+        layout = data.StructLayout(
+            {
+                **dict.fromkeys(("nan", "inf", "zero", "sign", "invalid"), 1),
+                "below_range": 1,
+                "may_overflow": 1,
+                "code": self.plan.out_bits,
+            }
+        )
+        early = Signal(layout, name="early", reset_less=True)
+        m.d.sync += [
+            early.nan.eq(nan),
+            early.inf.eq(inf),
+            early.zero.eq(self.zero),
+            early.sign.eq(sign),
+            early.invalid.eq(is_float & (both["invalid"] | clash)),
+            early.below_range.eq(below_range & ~nan),
+            early.may_overflow.eq(is_float & ~nan & ~inf & ~self.zero),
+            early.code.eq(mux_one_hot(codes)),
+        ]
+        return early
 
     def _overflows(self, out: Format) -> Value:
         """Whether the rounded magnitude is beyond the largest finite value of `out`."""

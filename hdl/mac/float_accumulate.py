@@ -66,7 +66,7 @@ class FloatAccumulator(wiring.Component):
     total : sum of the products, one cycle before `c`.
     anchor : E, one cycle before `c`; 0 where the format is not windowed.
     c : the element of C, in the low bits.
-    summary : special products, with the result.
+    summary : special products, one cycle before the result.
     lost : the window dropped a bit, with the result.
     control_start .. control_out : control of the uop in each stage (`MacPlan.control_ages`).
     d : the result's container in the low bits.
@@ -95,9 +95,13 @@ class FloatAccumulator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         frame, low_sticky, room, c_flags = self._add(m)
-        rounded = self._round(m, self._normalise(m, frame, low_sticky, room))
+        to_round = self._normalise(m, frame, low_sticky, room)
+        rounded = self._round(m, to_round)
         m.submodules.encode = encode = Encoder(self.plan)
         m.d.comb += [
+            encode.control_round.eq(self.control_round),
+            encode.negative.eq(to_round.negative),
+            encode.zero.eq(to_round.zero),
             encode.control.eq(self.control_out),
             encode.rounded.eq(rounded),
             encode.summary.eq(self.summary),
@@ -113,7 +117,7 @@ class FloatAccumulator(wiring.Component):
     def _add(self, m: Module) -> tuple[Signal, Signal, Value, Value]:
         """Stages start, decode, fine, coarse, add.
 
-        Returns frame, sticky and room, with stage count, and C's class with stage out.
+        Returns frame, sticky and room, with stage count, and C's class with stage round.
         """
         plan, control = self.plan, self.control_decode
         bits = plan.exp_bits
@@ -206,7 +210,7 @@ class FloatAccumulator(wiring.Component):
         # Stage add.
         frame = Signal(signed(frame_bits), name="frame", reset_less=True)
         m.d.sync += frame.eq(c_reg + s_reg)
-        c_late = DelayLine(m, "c_class", c_class.as_value())[8]
+        c_late = DelayLine(m, "c_class", c_class.as_value())[7]
         return frame, register(m, "sticky_frame", sticky_reg), DelayLine(m, "room", room)[2], c_late
 
     def _integer_c(self, m: Module) -> Value:
@@ -391,7 +395,6 @@ class FloatAccumulator(wiring.Component):
         result = Signal(rounded(plan), name="rounded", reset_less=True)
         m.d.sync += [
             result.negative.eq(source.negative),
-            result.zero.eq(source.zero),
             result.dropped.eq(dropped),
             result.tiny.eq(source.subnormal & ~source.zero & ~becomes_normal),
         ]
