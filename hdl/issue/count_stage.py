@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from .. import isa
-from ..config import Config
 from ..interfaces import bits_for
 from .geometry import Spread
-from .stages import C_STRIDE, MODE_4X4, MODE_A_LOG2, MODE_B_LOG2, MODES, carry, stage_layouts
+from .stages import C_STRIDE, MODE_4X4, MODE_A_LOG2, MODE_B_LOG2, MODES, DecodeStage, carry
 
 __all__ = ["CountStage"]
 
 
-class CountStage(wiring.Component):
-    """Stage E of the decoder: counts of tiles, rows, columns and bytes.
+class CountStage(DecodeStage):
+    """Stage E of the decoder: counts of tiles, rows, columns and bytes."""
 
-    Members
-    -------
-    before, after : the register of the stage before; what this stage's is to hold. Combinational.
-    """
-
-    def __init__(self, cfg: Config):
-        self.cfg = cfg
-        layouts = stage_layouts(cfg)
-        super().__init__({"before": In(layouts["d"]), "after": Out(layouts["e"])})
+    BEFORE, AFTER = "d", "e"
 
     def elaborate(self, platform):
         m = Module()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from .. import formats, isa
-from ..config import Config
 from ..formats import Format, Kind
-from .stages import carry, stage_layouts
+from .stages import DecodeStage, carry
 
 __all__ = ["FormatStage"]
 
@@ -21,18 +18,10 @@ def honours_sat(fmt: Format, out: Format, column: str) -> bool:
     return column != "bovf" and fmt.name not in ("int64", "q32_32")
 
 
-class FormatStage(wiring.Component):
-    """Stage C of the decoder: operand and output formats, and what mxcfg allows.
+class FormatStage(DecodeStage):
+    """Stage C of the decoder: operand and output formats, and what mxcfg allows."""
 
-    Members
-    -------
-    before, after : the register of the stage before; what this stage's is to hold. Combinational.
-    """
-
-    def __init__(self, cfg: Config):
-        self.cfg = cfg
-        layouts = stage_layouts(cfg)
-        super().__init__({"before": In(layouts["b"]), "after": Out(layouts["c"])})
+    BEFORE, AFTER = "b", "c"
 
     def elaborate(self, platform):
         m = Module()

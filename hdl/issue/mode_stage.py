@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from .. import isa
-from ..config import Config
 from .guard import Guard
-from .stages import MODE_4X4, carry, stage_layouts
+from .stages import MODE_4X4, DecodeStage, carry
 
 __all__ = ["ModeStage"]
 
 
-class ModeStage(wiring.Component):
-    """Stage D of the decoder: which tiling mode a mma runs in, guard included.
+class ModeStage(DecodeStage):
+    """Stage D of the decoder: which tiling mode a mma runs in, guard included."""
 
-    Members
-    -------
-    before, after : the register of the stage before; what this stage's is to hold. Combinational.
-    """
-
-    def __init__(self, cfg: Config):
-        self.cfg = cfg
-        layouts = stage_layouts(cfg)
-        super().__init__({"before": In(layouts["c"]), "after": Out(layouts["d"])})
+    BEFORE, AFTER = "c", "d"
 
     def elaborate(self, platform):
         m = Module()

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module
-from amaranth.lib import data
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
 from .. import isa
 from ..config import Config
 from ..interfaces import bits_for, host_response, instr
 
-__all__ = ["C_STRIDE", "MODES", "MODE_4X4", "MODE_A_LOG2", "MODE_B_LOG2", "carry", "stage_layouts"]
+__all__ = [
+    "C_STRIDE",
+    "MODES",
+    "MODE_4X4",
+    "MODE_A_LOG2",
+    "MODE_B_LOG2",
+    "DecodeStage",
+    "carry",
+    "stage_layouts",
+]
 
 C_STRIDE = 4
 """Tiles between C groups in every mode but 4x4."""
@@ -101,3 +111,22 @@ def carry(m: Module, before: data.View, after: data.View) -> None:
     for name, _ in after.shape():
         if name in names:
             m.d.comb += after[name].eq(before[name])
+
+
+class DecodeStage(wiring.Component):
+    """What stands between two registers of the decoder; combinational.
+
+    Members
+    -------
+    before : the register of the stage before.
+    after : what this stage's register is to hold.
+    """
+
+    BEFORE: str
+    AFTER: str
+    """Names of the two registers in `stage_layouts`."""
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        layouts = stage_layouts(cfg)
+        super().__init__({"before": In(layouts[self.BEFORE]), "after": Out(layouts[self.AFTER])})

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from .. import isa
-from ..config import Config
 from ..interfaces import ERROR_BADGEOM, ERROR_BUS, ERROR_NONE, InstrKind
 from .geometry import GroupMask
 from .guard import SIDE
-from .stages import C_STRIDE, MODE_4X4, MODE_A_LOG2, MODE_B_LOG2, MODES, stage_layouts
+from .stages import C_STRIDE, MODE_4X4, MODE_A_LOG2, MODE_B_LOG2, MODES, DecodeStage
 
 __all__ = ["TileStage"]
 
 
-class TileStage(wiring.Component):
-    """Stage F of the decoder: which tiles, in range and apart; the bundle and the answer.
+class TileStage(DecodeStage):
+    """Stage F of the decoder: which tiles, in range and apart; the bundle and the answer."""
 
-    Members
-    -------
-    before, after : the register of the stage before; what this stage's is to hold. Combinational.
-    """
-
-    def __init__(self, cfg: Config):
-        self.cfg = cfg
-        layouts = stage_layouts(cfg)
-        super().__init__({"before": In(layouts["e"]), "after": Out(layouts["f"])})
+    BEFORE, AFTER = "e", "f"
 
     def elaborate(self, platform):
         m = Module()
