@@ -1,0 +1,254 @@
+"""Small parts of the decoder and of the issue logic against plain Python."""
+
+import os
+import random
+
+import pytest
+from amaranth.sim import Simulator
+
+from hdl.config import Config, preset
+from hdl.issue.csr import CsrFile, mxinfo
+from hdl.issue.fairness import PATIENCE, Fairness
+from hdl.issue.geometry import GroupMask, Spread
+from hdl.issue.guard import Guard
+from hdl.issue.scoreboard import Scoreboard
+
+SEED = int(os.environ.get("TEST_SEED", "1"))
+CFG = preset("ame32")
+
+
+def simulate(dut, bench, *, clocked=False):
+    sim = Simulator(dut)
+    if clocked:
+        sim.add_clock(1e-6)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+def test_spread_of_rows_over_tiles():
+    """Every M for every macro: up to 16 each tile has M rows, above it is the total."""
+    dut = Spread(CFG)
+
+    async def bench(ctx):
+        for tiles_log2 in range(4):
+            tiles = 1 << tiles_log2
+            ctx.set(dut.tiles_log2, tiles_log2)
+            for value in range(256):
+                ctx.set(dut.value, value)
+                where = (tiles, value)
+                legal = 1 <= value <= 16 * tiles
+                assert ctx.get(dut.bad) == (not legal), where
+                if not legal:
+                    continue
+                rows = [min(16, max(0, value - 16 * t)) if value > 16 else value for t in range(8)]
+                used = [r for r in rows[:tiles] if r]
+                assert ctx.get(dut.last) == len(used) - 1, where
+                assert ctx.get(dut.rows_last) == used[-1] - 1, where
+                if len(used) > 1:
+                    assert {ctx.get(dut.rows_most) + 1} == set(used[:-1]), where
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("tiles", [32, 8])
+def test_masks_of_groups(tiles):
+    cfg = CFG if tiles == 32 else Config(tiles=8, rows=8, row_bits=256, banks=4)
+    dut = GroupMask(cfg)
+    rng = random.Random(SEED)
+
+    async def bench(ctx):
+        for _ in range(800):
+            stride = rng.choice([1, 2, 4])
+            base, groups = rng.randrange(32), rng.randrange(8)
+            most, last = rng.randrange(stride), rng.randrange(stride)
+            for name, value in (
+                ("base", base),
+                ("group_last", groups),
+                ("stride", stride),
+                ("slice_most", most),
+                ("slice_last", last),
+            ):
+                ctx.set(getattr(dut, name), value)
+            named = [
+                base + g * stride + s
+                for g in range(groups + 1)
+                for s in range((last if g == groups else most) + 1)
+            ]
+            where = f"seed {SEED}: {base, groups, stride, most, last}"
+            assert ctx.get(dut.bad) == (max(named) >= tiles), where
+            if max(named) < tiles:
+                assert ctx.get(dut.mask) == sum(1 << t for t in named), where
+
+    simulate(dut, bench)
+
+
+def test_guard_grants_what_fits_and_misses_the_operands():
+    """Seed 000: outputs of 16 bits or fewer, all results below tile 32, apart from A and B."""
+    dut = Guard(CFG)
+    rng = random.Random(SEED)
+    seen = set()
+
+    async def bench(ctx):
+        for _ in range(1500):
+            width = rng.choice([8, 8, 16, 32, 64])
+            a, b, c = (rng.randrange(32) for _ in range(3))
+            if rng.random() < 0.5:
+                c, a, b = rng.randrange(18), rng.randrange(12, 32), rng.randrange(12, 32)
+            for name, value in (("width_log2", width.bit_length() - 4), ("a", a), ("b", b)):
+                ctx.set(getattr(dut, name), value)
+            ctx.set(dut.c, c)
+            results = set(range(c, c + 16 * width // 8))
+            operands = {*range(a, a + 4), *range(b, b + 4)}
+            fits = width <= 16 and len(results) <= 32 and max(results) < 32
+            grant = fits and not results & operands
+            assert ctx.get(dut.grant) == grant, f"seed {SEED}: {width, a, b, c}"
+            seen.add((width, grant))
+
+    simulate(dut, bench)
+    assert (8, True) in seen and (8, False) in seen and (16, True) not in seen
+
+
+def test_csr_file_reads_writes_and_gathers():
+    dut = CsrFile(CFG)
+    base = CFG.csr_base
+
+    async def bench(ctx):
+        def look(number):
+            ctx.set(dut.number, number)
+            return ctx.get(dut.known), ctx.get(dut.read_only), ctx.get(dut.value)
+
+        async def write(number, value):
+            ctx.set(dut.number, number)
+            ctx.set(dut.write_data, value)
+            ctx.set(dut.write, 1)
+            await ctx.tick()
+            ctx.set(dut.write, 0)
+
+        assert look(base) == (1, 0, 0)
+        assert look(base + 1) == (1, 0, 16 | 16 << 8 | 1 << 16)
+        assert look(base + 4) == (1, 1, mxinfo(CFG))
+        assert look(base + 3)[0] == 0 and look(base - 1)[0] == 0 and look(base + 5)[0] == 0
+        await write(base, (1 << 64) - 1)
+        assert look(base)[2] == (1 << 32) - 1
+        await write(base + 2, 0)
+        ctx.set(dut.status, 0b101)
+        await ctx.tick()
+        ctx.set(dut.status, 0)
+        assert look(base + 2)[2] == 0b101
+        ctx.set(dut.dirty, 1)
+        await ctx.tick()
+        ctx.set(dut.dirty, 0)
+        assert look(0x802)[2] == 3 and not ctx.get(dut.off)
+        await write(0x802, 0)
+        assert ctx.get(dut.off)
+        ctx.set(dut.initial, 1)
+        await ctx.tick()
+        assert look(0x802)[2] == 1
+
+    simulate(dut, bench, clocked=True)
+
+
+def test_mxinfo_names_what_is_built():
+    """Field by field, from isa.md section 2."""
+    info = mxinfo(CFG)
+    assert info & 0xFFFFFFFF == 1 << 9  # INT8 is the tenth code of the list
+    assert [info >> 32 & 15, info >> 36 & 7, info >> 39 & 7] == [5, 4, 2]
+    assert info >> 42 & 31 == 0 and info >> 47 == 1
+    assert mxinfo(CFG.replace(formats=("all",))) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def test_fairness_skips_once_after_patience():
+    """One skip for each request that lost 15 cycles, and another only if that one did not help."""
+    depth = 10
+    dut = Fairness(CFG, mac_depth=depth)
+
+    async def bench(ctx):
+        async def wait_for_skip(limit):
+            for cycle in range(limit):
+                if ctx.get(dut.skip):
+                    return cycle
+                await ctx.tick()
+            return None
+
+        for requester in range(len(Fairness.REQUESTERS)):
+            ctx.set(dut.waiting, 1 << requester)
+            assert await wait_for_skip(40) == PATIENCE
+            starved = Fairness.REQUESTERS[requester] == "load"
+            assert ctx.get(dut.load_starved) == starved
+            ctx.set(dut.skipped, 1)
+            await ctx.tick()
+            ctx.set(dut.skipped, 0)
+            assert await wait_for_skip(60) == depth
+            ctx.set(dut.skipped, 1)
+            await ctx.tick()
+            ctx.set(dut.skipped, 0)
+            ctx.set(dut.waiting, 0)
+            assert await wait_for_skip(60) is None
+        # Losing now and then is no reason.
+        for _ in range(6):
+            ctx.set(dut.waiting, 1)
+            await ctx.tick().repeat(PATIENCE - 1)
+            ctx.set(dut.waiting, 0)
+            await ctx.tick()
+        assert not ctx.get(dut.skip)
+
+    simulate(dut, bench, clocked=True)
+
+
+def test_scoreboard_times_mma_results_exactly():
+    """A tile is held until its result is written; a word until a C read would see it."""
+    depth, loop = 10, 6
+    dut = Scoreboard(CFG, mac_depth=depth, loop=loop, words=2)
+
+    async def bench(ctx):
+        ctx.set(dut.mac_c.tile, 5)
+        ctx.set(dut.mac_c.block, 2)
+        for index, block in enumerate((2, 3)):  # the word itself, and its neighbour
+            ctx.set(dut.word[index].tile, 5)
+            ctx.set(dut.word[index].block, block)
+        ctx.set(dut.mac_waiting, 1)
+        ctx.set(dut.mac_go, 1)
+        assert ctx.get(dut.accumulating) == 1 << 5 and ctx.get(dut.word_busy) == 0b01
+        await ctx.tick()
+        ctx.set(dut.mac_waiting, 0)
+        ctx.set(dut.mac_go, 0)
+        held, busy = [], []
+        for _ in range(2 * depth):
+            held.append(ctx.get(dut.accumulating) == 1 << 5)
+            busy.append(ctx.get(dut.word_busy))
+            await ctx.tick()
+        # A uop checked in a cycle reads in the next one at the earliest.
+        assert held == [True] * (depth - 1) + [False] * (depth + 1)
+        assert busy == [0b01] * (loop - 2) + [0] * (2 * depth - loop + 2)
+        assert ctx.get(dut.idle)
+
+    simulate(dut, bench, clocked=True)
+
+
+def test_scoreboard_counts_loads():
+    """Loads return in any order; a tile is free when as many came back as left."""
+    dut = Scoreboard(CFG, mac_depth=10, loop=6, words=1)
+    rng = random.Random(SEED)
+
+    async def bench(ctx):
+        out = [0] * CFG.tiles
+        for cycle in range(600):
+            growing = cycle < 400
+            leaves = growing and rng.random() < 0.6
+            tile = rng.randrange(4)
+            leaves = leaves and out[tile] < 2 * CFG.rows
+            back = rng.choice([t for t in range(4) if out[t]] or [None])
+            returns = back is not None and (not growing or rng.random() < 0.5)
+            ctx.set(dut.load_issue, leaves)
+            ctx.set(dut.load_tile, tile)
+            ctx.set(dut.load_retired, returns)
+            ctx.set(dut.load_retired_tile, back or 0)
+            expected = sum(1 << t for t in range(4) if out[t])
+            assert ctx.get(dut.writing) == expected, f"seed {SEED}, cycle {cycle}"
+            out[tile] += leaves
+            if returns:
+                out[back] -= 1
+            await ctx.tick()
+        assert not any(out)
+
+    simulate(dut, bench, clocked=True)
