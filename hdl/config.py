@@ -125,6 +125,8 @@ class Config:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ConfigError(f"{name} = {value} is not built: use {low} to {high}")
+        from .isa.csr import CSR_COUNT, XMCSR  # not above: hdl.isa imports this module
+
         relations = (
             (self.m_par <= self.rows, "m_par must be at most rows"),
             (self.n_par <= self.m_par, "n_par must be at most m_par"),
@@ -136,6 +138,10 @@ class Config:
             (
                 0 <= self.csr_base <= 0xFFB,
                 f"csr_base = {self.csr_base:#x} leaves no room for five CSRs below 0x1000",
+            ),
+            (
+                not self.csr_base <= XMCSR < self.csr_base + CSR_COUNT,
+                f"csr_base = {self.csr_base:#x} puts a CSR on xmcsr, {XMCSR:#x}: move it",
             ),
         )
         for holds, message in relations:

@@ -88,7 +88,11 @@ def _random_word(g: Generator) -> None:
         error = g.trap_of(Request(word, *values))
         if error:
             name = ("illegal", "badgeom", "bus")[error - 1]
-            g.expect(f"random word: {name}", error, lambda p: p.word(word, *values))  # noqa: B023
+            g.expect(
+                f"random word: {name}",
+                error,
+                lambda p, word=word, values=values: p.word(word, *values),
+            )
             return
 
 

@@ -163,6 +163,6 @@ class Decode(wiring.Component):
             word.status.eq(Cat(status)),
             word.dirty.eq(leaves["f"] & f.dispatch & f.instr.writes.any()),
             word.initial.eq(leaves["f"] & f.release),
-            self.idle.eq(decode_empty & ~full["a"] & ~responses.r_rdy),
+            self.idle.eq(decode_empty & ~full["a"] & (responses.level == 0)),
         ]
         return m

@@ -59,6 +59,8 @@ FAULTS = [
     ({"row_bits": 64}, "bus_bits must be at most row_bits"),
     ({"csr_base": 0xFFC}, "csr_base = 0xffc leaves no room for five CSRs"),
     ({"csr_base": -1}, "csr_base"),
+    ({"csr_base": 0x802}, "csr_base = 0x802 puts a CSR on xmcsr, 0x802"),
+    ({"csr_base": 0x7FE}, "csr_base = 0x7fe puts a CSR on xmcsr, 0x802"),
     ({"frontends": ()}, "frontends is empty"),
     ({"frontends": ("vax",)}, "unknown front end 'vax'"),
     ({"accumulators": "both"}, "accumulators = 'both' is unknown"),
@@ -143,9 +145,9 @@ def test_result_tiles_are_w_over_8_in_the_base_cell() -> None:
 def test_settings_are_applied_together_and_typed() -> None:
     cfg = apply_settings(
         preset("ame32"),
-        ["m_par=2", "n_par=2", "csr_base=0x800", "formats=int8, bf16", "window.bf16=40"],
+        ["m_par=2", "n_par=2", "csr_base=0x810", "formats=int8, bf16", "window.bf16=40"],
     )
-    assert (cfg.m_par, cfg.n_par, cfg.csr_base) == (2, 2, 0x800)
+    assert (cfg.m_par, cfg.n_par, cfg.csr_base) == (2, 2, 0x810)
     assert cfg.formats == ("int8", "bf16") and dict(cfg.window) == {"bf16": 40}
     both = apply_settings(cfg, ["window.fp32=70", "window.bf16=36"])
     assert dict(both.window) == {"bf16": 36, "fp32": 70}

@@ -7,7 +7,9 @@ import pytest
 from amaranth.sim import Simulator
 
 from hdl.config import Config, preset
+from hdl.isa import encode
 from hdl.issue.csr import CsrFile, mxinfo
+from hdl.issue.decode import Decode
 from hdl.issue.fairness import PATIENCE, Fairness
 from hdl.issue.geometry import GroupMask, Spread
 from hdl.issue.guard import Guard
@@ -155,6 +157,33 @@ def test_mxinfo_names_what_is_built():
     assert [info >> 32 & 15, info >> 36 & 7, info >> 39 & 7] == [5, 4, 2]
     assert info >> 42 & 31 == 0 and info >> 47 == 1
     assert mxinfo(CFG.replace(formats=("all",))) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def test_the_decoder_is_busy_until_its_answer_is_taken():
+    """`idle` stays low from the cycle after a request's transfer to its response's, no gap."""
+    dut = Decode(CFG)
+
+    async def bench(ctx):
+        ctx.set(dut.quiet, 1)
+        for stall in (0, 3, 9):
+            ctx.set(dut.resp.ready, 0)
+            ctx.set(dut.req.payload.inst, encode("csrrs", 10, "mxinfo", 0))
+            ctx.set(dut.req.valid, 1)
+            assert ctx.get(dut.req.ready) and ctx.get(dut.idle)
+            await ctx.tick()
+            ctx.set(dut.req.valid, 0)
+            for cycle in range(40):
+                assert not ctx.get(dut.idle), f"idle {cycle} cycles after the request"
+                if ctx.get(dut.resp.valid) and cycle >= stall + Decode.STAGES:
+                    break
+                await ctx.tick()
+            else:
+                raise AssertionError("no response in 40 cycles")
+            ctx.set(dut.resp.ready, 1)
+            await ctx.tick()
+            assert ctx.get(dut.idle)
+
+    simulate(dut, bench, clocked=True)
 
 
 def test_fairness_skips_once_after_patience():
