@@ -76,11 +76,11 @@ def test_a_reader_that_leaves_is_no_crash() -> None:
 
 
 def test_header_names_the_whole_configuration(capsys) -> None:
-    _, out, _ = run(capsys, *SMALL, "--set", "slots=0x2", "csr_base=0x800", "--set", "l2_ids=16")
+    _, out, _ = run(capsys, *SMALL, "--set", "slots=0x2", "csr_base=0x840", "--set", "l2_ids=16")
     comments = [line for line in out.splitlines() if line.startswith("//")]
     for line in (
         "//   slots = 2",
-        "//   csr_base = 2048",
+        "//   csr_base = 2112",
         "//   l2_ids = 16",
         "//   formats = int8",
     ):
