@@ -186,7 +186,7 @@ def random_matrices(kind: str, m: int, n: int, k: int, seed: int) -> tuple[np.nd
 def _digits_matrices(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Held-out images and the first layer's weights, cut to the size."""
     try:
-        images, labels = digits._data()
+        images, labels = digits.load_images()
     except CommandError as error:
         raise CommandError(f"{error}, or use --matrix random") from None
     _note(f"digits: training on {digits.TRAINED} images")

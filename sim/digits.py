@@ -22,12 +22,22 @@ from .driver import SimulationError
 from .engines import ENGINES, EngineMissing
 from .gemm import GemmResult, gemm
 
-__all__ = ["QuantisedNetwork", "main", "quantise", "run_on_core"]
+__all__ = [
+    "TRAINED",
+    "FloatNetwork",
+    "QuantisedNetwork",
+    "load_images",
+    "main",
+    "quantise",
+    "quantise_images",
+    "run_on_core",
+    "train",
+]
 
 PROGRAM = "sim.digits"
 HIDDEN = 64
 TRAINED = 1437
-"""Images that train the network; the rest, 360, are held out."""
+"""Images, from the first on, that train the network; the rest, 360, are held out."""
 SEED = 7
 PIXEL_MAX = 16
 CODE_MAX = 127
@@ -149,8 +159,11 @@ def _parser() -> Parser:
     return parser
 
 
-def _data() -> tuple[np.ndarray, np.ndarray]:
-    """Images, (1797, 64) with pixels 0 to 1, and labels, in an order shuffled once for all."""
+def load_images() -> tuple[np.ndarray, np.ndarray]:
+    """Images, (1797, 64) with pixels 0 to 1, and labels, in an order shuffled once for all.
+
+    The first `TRAINED` train the network. Raises CommandError where scikit-learn is missing.
+    """
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -167,7 +180,7 @@ def _command(options: Namespace) -> int:
         raise CommandError(str(error)) from None
     if options.engine not in ENGINES:
         raise CommandError(f"unknown engine {options.engine!r}: use one of {', '.join(ENGINES)}")
-    images, labels = _data()
+    images, labels = load_images()
     held_out = len(labels) - TRAINED
     if options.images is not None and not 1 <= options.images <= held_out:
         raise CommandError(f"--images {options.images}: use 1 to {held_out}")

@@ -209,7 +209,7 @@ def test_missing_packages_are_named(capsys, monkeypatch) -> None:
     def missing() -> None:
         raise CommandError("needs scikit-learn: pip install '.[demo]'")
 
-    monkeypatch.setattr(digits, "_data", missing)
+    monkeypatch.setattr(digits, "load_images", missing)
     assert accuracy.main(["--pairs", "int8"]) == 2
     expected = "needs scikit-learn: pip install '.[demo]', or use --matrix random\n"
     assert capsys.readouterr().err == f"sim.accuracy: {expected}"

@@ -13,7 +13,7 @@ pytest.importorskip("sklearn", reason="needs scikit-learn: pip install '.[dev]'"
 
 @pytest.fixture(scope="module")
 def network() -> tuple[digits.FloatNetwork, digits.QuantisedNetwork, np.ndarray, np.ndarray]:
-    images, labels = digits._data()
+    images, labels = digits.load_images()
     trained = digits.train(images[: digits.TRAINED], labels[: digits.TRAINED])
     quantised = digits.quantise(trained, images[: digits.TRAINED])
     return trained, quantised, images[digits.TRAINED :], labels[digits.TRAINED :]
