@@ -36,15 +36,16 @@ class Config:
     ----------
     name : preset name, for messages only.
     frontends : decoders built: "ame" (isa.md section 2), "xuantie" (section 1, a later release).
-    tiles : tile registers in the unified file.
+    tiles : tile registers of a file.
     rows : rows of a tile.
     row_bits : bits of a tile row.
-    banks : banks of the tile file; a bank holds tiles / banks neighbouring tiles.
+    banks : banks of a file; a bank holds tiles / banks neighbouring tiles.
     m_par, n_par : rows of A and rows of B multiplied at once; a stored word is m_par rows.
     slots : instructions waiting or being split at once, 1 to 8.
     formats : operand formats built, by name or by profile (`formats.PROFILES`); held in Ft-code
         order.
-    accumulators : "unified" (C in the one tile file) or "split" (a C file, a later release).
+    accumulators : "unified" (C in the one tile file) or "split" (C in a second file of as many
+        tiles and banks).
     addr_bits : bits of an L2 byte address.
     bus_bits : bits of one L2 beat.
     line_bytes : bytes of a cache line; no request crosses one.
@@ -156,10 +157,10 @@ class Config:
                 raise ConfigError("front end 'xuantie' is not built yet: use ame")
             if name != "ame":
                 raise ConfigError(f"unknown front end {name!r}: use ame")
-        if self.accumulators == "split":
-            raise ConfigError("accumulators = split is not built yet: use unified")
-        if self.accumulators != "unified":
-            raise ConfigError(f"accumulators = {self.accumulators!r} is unknown: use unified")
+        if self.accumulators not in ("unified", "split"):
+            raise ConfigError(
+                f"accumulators = {self.accumulators!r} is unknown: use unified or split"
+            )
         if not self.formats:
             raise ConfigError("formats is empty: name at least one, such as int8")
         if len(set(self.formats)) != len(self.formats):
@@ -198,6 +199,31 @@ class Config:
     @property
     def tiles_log2(self) -> int:
         return _log2(self.tiles)
+
+    @property
+    def split(self) -> bool:
+        """C has a file of its own."""
+        return self.accumulators == "split"
+
+    @property
+    def c_first(self) -> int:
+        """Number of C's tile 0 among the tiles of all files."""
+        return self.tiles if self.split else 0
+
+    @property
+    def all_tiles(self) -> int:
+        """Tiles of all files; the C file's are numbered behind those of A and B."""
+        return self.tiles + self.c_first
+
+    @property
+    def tile_bits(self) -> int:
+        """Bits of a tile's number among all files; the highest says which, if there are two."""
+        return _log2(self.all_tiles)
+
+    @property
+    def all_banks(self) -> int:
+        """Banks of all files."""
+        return self.banks * (self.all_tiles // self.tiles)
 
     @property
     def rows_log2(self) -> int:
@@ -299,8 +325,15 @@ class Config:
 PRESETS: dict[str, Config] = {
     cfg.name: cfg
     for cfg in (
-        Config(name="ame32"),
-        Config(name="tiny", m_par=2, n_par=1, slots=4),
+        Config(name="ame32", formats=("common", "hpc_baseline", "hpc_main")),
+        Config(
+            name="ame32-split",
+            formats=("common", "hpc_baseline", "hpc_main"),
+            accumulators="split",
+        ),
+        Config(name="ame32-int8", formats=("int8",)),
+        Config(name="tiny", m_par=2, n_par=1, slots=4, formats=("common",)),
+        Config(name="full", formats=("all",)),
     )
 }
 """Named configurations that tests run and users may rely on."""

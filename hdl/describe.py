@@ -95,7 +95,11 @@ def _geometry(cfg: Config) -> Table:
     rows = (
         ("front ends", ", ".join(cfg.frontends)),
         ("tiles", f"{cfg.tiles} of {cfg.rows} rows x {cfg.row_bits} bit, {cfg.accumulators}"),
-        ("banks", f"{cfg.banks} of {cfg.tiles_per_bank} tiles"),
+        (
+            "accumulator tiles",
+            f"{cfg.tiles} of the same size in a file of their own" if cfg.split else "of these",
+        ),
+        ("banks", f"{cfg.all_banks} of {cfg.tiles_per_bank} tiles"),
         ("stored word", f"{cfg.m_par} rows, {cfg.word_bits} bit"),
         ("MAC array", f"{cfg.m_par} x {cfg.n_par} sub-arrays of {cfg.row_bits} bit"),
         ("slots", str(cfg.slots)),
@@ -165,7 +169,7 @@ def _pairs(cfg: Config) -> Table:
 
 def storage_rows(cfg: Config) -> tuple[tuple[str, int], ...]:
     """What the core's memories hold, in bits."""
-    tiles = cfg.tiles * cfg.rows * cfg.row_bits
+    tiles = cfg.all_tiles * cfg.rows * cfg.row_bits
     return (
         ("tile registers", tiles),
         (f"memories for them ({READS} copies, one a read port)", READS * tiles),

@@ -118,13 +118,17 @@ def l2_write_members(cfg: Config) -> dict[str, wiring.Member]:
 
 
 def tile_word(cfg: Config) -> data.StructLayout:
-    """Address of a stored word: a tile and one of its blocks of m_par rows."""
-    return data.StructLayout({"tile": cfg.tiles_log2, "block": max(1, cfg.blocks_log2)})
+    """Address of a stored word: a tile and one of its blocks of m_par rows.
+
+    Here as everywhere behind the decoder a `tile` is a number among the tiles of all files: the C
+    file's tiles, if it has one, follow those of A and B, so the highest bit says which file.
+    """
+    return data.StructLayout({"tile": cfg.tile_bits, "block": max(1, cfg.blocks_log2)})
 
 
 def tile_row(cfg: Config) -> data.StructLayout:
     """Address of one row of a tile."""
-    return data.StructLayout({"tile": cfg.tiles_log2, "row": cfg.rows_log2})
+    return data.StructLayout({"tile": cfg.tile_bits, "row": cfg.rows_log2})
 
 
 class ReadPort(wiring.Signature):
@@ -163,7 +167,7 @@ def row_write(cfg: Config) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "tile": cfg.tiles_log2,
+            "tile": cfg.tile_bits,
             "block": max(1, cfg.blocks_log2),
             "rows": cfg.m_par,
             "mask": cfg.row_bytes,
@@ -189,7 +193,7 @@ def ldst_uop(cfg: Config) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "tile": cfg.tiles_log2,
+            "tile": cfg.tile_bits,
             "row": cfg.rows_log2,
             "addr": cfg.addr_bits,
             "first": cfg.row_bytes_log2,
@@ -262,7 +266,7 @@ def mma_fields(cfg: Config) -> data.StructLayout:
     `shared`: A and B name some tile both, so neither is released before the end. `width_log2`:
     log2 of the bytes of an output. `op`: what is the same for every uop.
     """
-    tile, row = cfg.tiles_log2, cfg.rows_log2
+    tile, row = cfg.tile_bits, cfg.rows_log2
     return data.StructLayout(
         {
             "a": tile,
@@ -297,7 +301,7 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "tile": cfg.tiles_log2,
+            "tile": cfg.tile_bits,
             "tiles": 3,
             "down": 1,
             "slices_log2": 3,
@@ -322,8 +326,8 @@ def move_fields(cfg: Config) -> data.StructLayout:
     """Copy of `tiles` + 1 whole tiles from `src` to `dst`, or zeros (`zero`)."""
     return data.StructLayout(
         {
-            "dst": cfg.tiles_log2,
-            "src": cfg.tiles_log2,
+            "dst": cfg.tile_bits,
+            "src": cfg.tile_bits,
             "tiles": cfg.tiles_log2,
             "zero": 1,
         }
@@ -339,8 +343,8 @@ def instr(cfg: Config) -> data.StructLayout:
     return data.StructLayout(
         {
             "kind": InstrKind,
-            "reads": cfg.tiles,
-            "writes": cfg.tiles,
+            "reads": cfg.all_tiles,
+            "writes": cfg.all_tiles,
             "mma": mma_fields(cfg),
             "ldst": ldst_fields(cfg),
             "move": move_fields(cfg),
@@ -358,7 +362,7 @@ def mma_uop(cfg: Config) -> data.StructLayout:
         {
             "a": tile_word(cfg),
             "new_a": 1,
-            "b_tile": cfg.tiles_log2,
+            "b_tile": cfg.tile_bits,
             "b_row": cfg.rows_log2,
             "c": tile_word(cfg),
             "new_c": 1,

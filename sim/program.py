@@ -160,13 +160,14 @@ class Program:
         n: int = 1,
         down: bool = False,
         stream: bool = False,
+        cfile: bool = False,
     ) -> Request:
         """mlda, mldb, mldc or mldr (`what` is the letter) of `n` tiles from `tile` on.
 
         `base` and `stride` are in bytes; `down` puts the next tile a tile's rows further down,
-        not along the row.
+        not along the row; `cfile` means tiles of the C file.
         """
-        options = {"n": n, "down": int(down), "stream": int(stream)}
+        options = {"n": n, "down": int(down), "stream": int(stream), "cfile": int(cfile)}
         return self.emit(f"mld{what}", tile, A0, A1, rs1=base, rs2=stride, **options)
 
     def mst(
@@ -178,18 +179,19 @@ class Program:
         n: int = 1,
         down: bool = False,
         stream: bool = False,
+        cfile: bool = False,
     ) -> Request:
         """msta, mstb, mstc or mstr; parameters as `mld`."""
-        options = {"n": n, "down": int(down), "stream": int(stream)}
+        options = {"n": n, "down": int(down), "stream": int(stream), "cfile": int(cfile)}
         return self.emit(f"mst{what}", tile, A0, A1, rs1=base, rs2=stride, **options)
 
-    def mzero(self, td: int, n: int = 1) -> Request:
-        """Zero `n` tiles from `td` on."""
-        return self.emit("mzero", td, n=n)
+    def mzero(self, td: int, n: int = 1, *, cfile: bool = False) -> Request:
+        """Zero `n` tiles from `td` on; `cfile` means tiles of the C file."""
+        return self.emit("mzero", td, n=n, cfile=int(cfile))
 
-    def mmov(self, td: int, ts: int, n: int = 1) -> Request:
-        """Copy `n` tiles from `ts` on to `td` on."""
-        return self.emit("mmov", td, ts, n=n)
+    def mmov(self, td: int, ts: int, n: int = 1, *, cfile: bool = False) -> Request:
+        """Copy `n` tiles from `ts` on to `td` on, both in one file; `cfile` means the C file."""
+        return self.emit("mmov", td, ts, n=n, cfile=int(cfile))
 
     def mfence(self) -> Request:
         """Wait until all older work, memory included, is done."""
@@ -208,11 +210,14 @@ class Program:
 
     @property
     def file_bytes(self) -> int:
-        """Bytes that `store_tiles` writes for the whole tile file."""
-        return self.cfg.tiles * self.tile_bytes
+        """Bytes that `store_tiles` writes for the tiles of all files."""
+        return self.cfg.all_tiles * self.tile_bytes
 
     def store_tiles(self, base: int, first: int = 0, count: int | None = None) -> None:
-        """Store tiles whole to `base`, each in one piece, row after row (mstr, no fence)."""
+        """Store tiles whole to `base`, each in one piece, row after row (mstr, no fence).
+
+        `first` counts the tiles of all files, those of the C file last.
+        """
         self._whole_tiles(self.mst, base, first, count)
 
     def load_tiles(self, base: int, first: int = 0, count: int | None = None) -> None:
@@ -220,10 +225,11 @@ class Program:
         self._whole_tiles(self.mld, base, first, count)
 
     def _whole_tiles(self, move, base: int, first: int, count: int | None) -> None:
-        left = self.cfg.tiles - first if count is None else count
-        tile = first
-        while left:
-            n = min(8, 1 << left.bit_length() - 1)
+        tiles = self.cfg.tiles
+        tile, end = first, self.cfg.all_tiles if count is None else first + count
+        while tile < end:
+            in_c, place = divmod(tile, tiles)
+            n = min(8, 1 << min(end - tile, tiles - place).bit_length() - 1)
             address = base + (tile - first) * self.tile_bytes
-            move("r", tile, address, self.cfg.row_bytes, n=n, down=True)
-            tile, left = tile + n, left - n
+            move("r", place, address, self.cfg.row_bytes, n=n, down=True, cfile=bool(in_c))
+            tile += n

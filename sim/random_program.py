@@ -257,6 +257,10 @@ class Generator:
 
     # -- one instruction of each kind -----------------------------------------------------------
 
+    def in_c_file(self, share: float) -> bool:
+        """Whether an instruction works on the C file: `share` of them, where there is one."""
+        return self.cfg.split and self.rng.random() < share
+
     def load_or_store(self, letters: str = "abccr", store: bool | None = None) -> bool:
         """A legal load or store inside a region; False where none was found."""
         rng, cfg = self.rng, self.cfg
@@ -265,6 +269,7 @@ class Generator:
         for _ in range(TRIES):
             what, n = rng.choice(letters), rng.choice((1, 1, 2, 4, 8))
             options = {"n": n, "down": rng.random() < 0.5, "stream": rng.random() < 0.2}
+            options["cfile"] = self.in_c_file(0.8 if what == "c" else 0.2)
             tile = rng.randrange(rng.choice((cfg.tiles, 4)))
             stride = self._stride(n * cfg.rows if options["down"] else cfg.rows)
 
@@ -327,6 +332,8 @@ class Generator:
     def _count_access(self, what: str, options: dict, base: int, stride: int) -> None:
         cfg = self.cfg
         direction = "down" if options["down"] else "along"
+        if options["cfile"]:
+            self.count(f"{what} in the C file")
         self.count(f"{what} n={options['n']} {direction}")
         self.count("base aligned" if base % cfg.bus_bytes == 0 else "base unaligned")
         if stride == 0:
@@ -392,13 +399,15 @@ class Generator:
         for _ in range(TRIES):
             n = 1 << rng.choice((0, 0, 0, 1, 1, 2, 3, 4))
             td, ts = rng.randrange(tiles), rng.randrange(tiles)
-            zero = rng.random() < 0.4
+            zero, in_c = rng.random() < 0.4, self.in_c_file(0.5)
 
-            def build(p: Program, td=td, ts=ts, n=n, zero=zero):
-                return p.mzero(td, n) if zero else p.mmov(td, ts, n)
+            def build(p: Program, td=td, ts=ts, n=n, zero=zero, in_c=in_c):
+                return p.mzero(td, n, cfile=in_c) if zero else p.mmov(td, ts, n, cfile=in_c)
 
             if not self.trap_of(self.draft(build)):
                 self.append(build)
+                if in_c:
+                    self.count("move in the C file")
                 self.count("move of several tiles" if n > 1 else "move of one tile")
                 return True
         return False

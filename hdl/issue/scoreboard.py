@@ -50,7 +50,7 @@ class Scoreboard(wiring.Component):
         self.mac_depth = mac_depth
         self.loop = loop
         self.words = words
-        tile = cfg.tiles_log2
+        tile = cfg.tile_bits
         members = {
             "mac_waiting": In(1),
             "mac_a": In(tile),
@@ -65,9 +65,9 @@ class Scoreboard(wiring.Component):
             "move_read_tile": In(tile),
             "word": In(data.ArrayLayout(tile_word(cfg), words)),
             "word_busy": Out(words),
-            "writing": Out(cfg.tiles),
-            "accumulating": Out(cfg.tiles),
-            "reading": Out(cfg.tiles),
+            "writing": Out(cfg.all_tiles),
+            "accumulating": Out(cfg.all_tiles),
+            "reading": Out(cfg.all_tiles),
             "idle": Out(1),
         }
         for stage in range(2):
@@ -81,7 +81,7 @@ class Scoreboard(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
-        tiles = cfg.tiles
+        tiles = cfg.all_tiles
 
         # A mma result lands a fixed time after its operand read, so a countdown per tile is exact.
         # The issue register costs the next reader one cycle, hence the last one is not counted.

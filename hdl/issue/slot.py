@@ -49,11 +49,11 @@ class Slot(wiring.Component):
                 "mma": Out(mma_uop(cfg)),
                 "ldst": Out(ldst_uop(cfg)),
                 "move": Out(move_uop(cfg)),
-                "reads": Out(cfg.tiles),
-                "writes": Out(cfg.tiles),
-                "block_read": In(cfg.tiles),
-                "block_write": In(cfg.tiles),
-                "block_acc": In(cfg.tiles),
+                "reads": Out(cfg.all_tiles),
+                "writes": Out(cfg.all_tiles),
+                "block_read": In(cfg.all_tiles),
+                "block_write": In(cfg.all_tiles),
+                "block_acc": In(cfg.all_tiles),
                 "word_busy": In(1),
                 "continuing": In(1),
             }
@@ -68,8 +68,8 @@ class Slot(wiring.Component):
 
         valid = Signal()
         kind = Signal(InstrKind, reset_less=True)
-        reads = Signal(cfg.tiles, reset_less=True)
-        writes = Signal(cfg.tiles, reset_less=True)
+        reads = Signal(cfg.all_tiles, reset_less=True)
+        writes = Signal(cfg.all_tiles, reset_less=True)
         along = Signal(reset_less=True)
         granted = Signal()  # the claim on the current tile (along a row: on all) was won
 

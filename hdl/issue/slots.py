@@ -50,7 +50,7 @@ class Slots(wiring.Component):
         self.cfg = cfg
         self.mac_depth = mac_depth
         self.loop = loop
-        tile = cfg.tiles_log2
+        tile = cfg.tile_bits
         members = {
             "instrs": In(stream.Signature(instr(cfg))),
             "mma": Out(stream.Signature(mma_uop(cfg))),
@@ -105,8 +105,8 @@ class Slots(wiring.Component):
         in_flight = board.writing | board.accumulating
         for index, slot in enumerate(slots):
             others = [q for q in range(count) if q != index]
-            writes = Signal(cfg.tiles, name=f"older_writes{index}")
-            reads = Signal(cfg.tiles, name=f"older_reads{index}")
+            writes = Signal(cfg.all_tiles, name=f"older_writes{index}")
+            reads = Signal(cfg.all_tiles, name=f"older_reads{index}")
             if others:
                 m.d.comb += [
                     writes.eq(_or_all([Mux(older[index][q], slots[q].writes, 0) for q in others])),

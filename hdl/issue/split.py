@@ -58,8 +58,8 @@ class MmaSplit(wiring.Component):
         j = Signal(2)
         block = Signal(max(1, cfg.blocks_log2))
         column = Signal(cfg.rows_log2)
-        c_row = Signal(cfg.tiles_log2, reset_less=True)  # first group of this i
-        c_group = Signal(cfg.tiles_log2, reset_less=True)
+        c_row = Signal(cfg.tile_bits, reset_less=True)  # first group of this i
+        c_group = Signal(cfg.tile_bits, reset_less=True)
 
         m_last = Signal(cfg.rows_log2)  # last row of this A tile
         n_last = Signal(cfg.rows_log2)
@@ -201,14 +201,14 @@ class LdStSplit(wiring.Component):
         row = Signal(cfg.rows_log2)
         group = Signal(3)
         slice_ = Signal(3)
-        group_tile = Signal(cfg.tiles_log2, reset_less=True)
+        group_tile = Signal(cfg.tile_bits, reset_less=True)
         filling = Signal()
         fill_more = Signal()  # a later block of the tile being zeroed
         block = Signal(max(1, cfg.blocks_log2))
 
         # -- where we are ------------------------------------------------------------------
         down = fields.down
-        tile = Signal(cfg.tiles_log2)
+        tile = Signal(cfg.tile_bits)
         tile_number = Signal(3)  # among the named tiles
         group_bytes = Signal.like(fields.bytes_most)
         slices_last = Signal(3)  # of the group, as named
@@ -352,7 +352,7 @@ class LdStSplit(wiring.Component):
                 + Mux(next_tile_down, fields.stride << cfg.rows_log2, fields.stride)
             ),
         ]
-        next_group_tile = Signal(cfg.tiles_log2)
+        next_group_tile = Signal(cfg.tile_bits)
         m.d.comb += next_group_tile.eq(group_tile + fields.group_stride)
 
         with m.If(advance):

@@ -25,6 +25,15 @@ class TileStage(DecodeStage):
         rb_log2 = cfg.row_bytes_log2
         is_ldst = e.load | e.store
         out, mma, ldst, move = f.instr, f.instr.mma, f.instr.ldst, f.instr.move
+        cfile = e.f7[isa.LDST["cfile"].lo]  # loads, stores and moves alike
+
+        def among_all(mask, in_c):
+            """Tiles of one file as tiles of all files."""
+            return Cat(Mux(in_c, 0, mask), Mux(in_c, mask, 0)) if cfg.split else mask
+
+        def number(tile, in_c):
+            """Likewise a tile's number."""
+            return Cat(tile[: cfg.tiles_log2], in_c) if cfg.split else tile[: cfg.tiles_log2]
 
         # Slices with bytes: of a C group of the mma, of a group of the load or store.
         slice_most = Signal(3)
@@ -73,7 +82,9 @@ class TileStage(DecodeStage):
             c_end.eq(e.rd_tile + e.i_last * i_stride + e.j_last * e.stride_c + slice_last),
         ]
         operands = a_mask.mask | b_mask.mask
-        mma_bad = a_mask.bad | b_mask.bad | (c_end >= cfg.tiles) | (c_mask & operands).any()
+        mma_bad = a_mask.bad | b_mask.bad | (c_end >= cfg.tiles)
+        if not cfg.split:
+            mma_bad = mma_bad | (c_mask & operands).any()
 
         # -- load and store: named tiles of a load, active tiles of a store ----------------------
         m.submodules.t_mask = t_mask = GroupMask(cfg)
@@ -164,12 +175,20 @@ class TileStage(DecodeStage):
                 )
             ),
             out.reads.eq(
-                Mux(e.mmacc, operands, Mux(e.store, t_mask.mask, Mux(e.move, src_mask, 0)))
+                among_all(
+                    Mux(e.mmacc, operands, Mux(e.store, t_mask.mask, Mux(e.move, src_mask, 0))),
+                    ~e.mmacc & cfile,
+                )
             ),
-            out.writes.eq(Mux(e.mmacc, c_mask, Mux(e.load, t_mask.mask, Mux(e.move, dst_mask, 0)))),
-            mma.a.eq(e.rs1_tile),
-            mma.b.eq(e.rs2_tile),
-            mma.c.eq(e.rd_tile),
+            out.writes.eq(
+                among_all(
+                    Mux(e.mmacc, c_mask, Mux(e.load, t_mask.mask, Mux(e.move, dst_mask, 0))),
+                    e.mmacc | cfile,
+                )
+            ),
+            mma.a.eq(number(e.rs1_tile, 0)),
+            mma.b.eq(number(e.rs2_tile, 0)),
+            mma.c.eq(number(e.rd_tile, 1)),
             mma.i_last.eq(e.i_last),
             mma.j_last.eq(e.j_last),
             mma.i_stride.eq(i_stride),
@@ -187,7 +206,7 @@ class TileStage(DecodeStage):
             mma.op.overwrite.eq(e.f7[imm["beta"].lo]),
             mma.op.sat.eq(e.sat),
             mma.op.rnd.eq(e.rnd),
-            ldst.tile.eq(e.rd_tile),
+            ldst.tile.eq(number(e.rd_tile, cfile)),
             ldst.tiles.eq(Mux(e.load, e.tiles, Mux(e.down, e.i_last, 0))),
             ldst.down.eq(e.down),
             ldst.slices_log2.eq(e.slices_log2),
@@ -204,8 +223,8 @@ class TileStage(DecodeStage):
             ldst.stride.eq(e.stride),
             ldst.contiguous.eq(e.stride == walked),
             ldst.fill.eq(e.load & ~(full_rows & full_slices)),
-            move.dst.eq(e.rd_tile),
-            move.src.eq(e.rs1_tile),
+            move.dst.eq(number(e.rd_tile, cfile)),
+            move.src.eq(number(e.rs1_tile, cfile)),
             move.tiles.eq(count - 1),
             move.zero.eq(zero),
         ]

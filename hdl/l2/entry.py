@@ -26,7 +26,7 @@ def part(cfg: Config) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "tile": cfg.tiles_log2,
+            "tile": cfg.tile_bits,
             "row": cfg.rows_log2,
             "first": cfg.row_bytes_log2,
             "last": cfg.row_bytes_log2,
@@ -40,7 +40,7 @@ def tail_part(cfg: Config) -> data.StructLayout:
     """A part that starts inside a burst, so with the row's byte 0."""
     return data.StructLayout(
         {
-            "tile": cfg.tiles_log2,
+            "tile": cfg.tile_bits,
             "row": cfg.rows_log2,
             "last": cfg.row_bytes_log2,
             "tail": 1,
@@ -73,4 +73,4 @@ def burst_rows(cfg: Config) -> data.StructLayout:
 
 def zeroing(cfg: Config) -> data.StructLayout:
     """Rows of the block of `row` that become zero."""
-    return data.StructLayout({"tile": cfg.tiles_log2, "row": cfg.rows_log2, "rows": cfg.m_par})
+    return data.StructLayout({"tile": cfg.tile_bits, "row": cfg.rows_log2, "rows": cfg.m_par})

@@ -52,7 +52,7 @@ class LoadPipe(wiring.Component):
                 **l2_read_members(cfg),
                 "write": Out(stream.Signature(row_write(cfg))),
                 "retired": Out(1),
-                "retired_tile": Out(cfg.tiles_log2),
+                "retired_tile": Out(cfg.tile_bits),
                 "bus_error": Out(1),
                 "idle": Out(1),
             }

@@ -61,7 +61,7 @@ class Scatter(wiring.Component):
                 "uops": In(stream.Signature(ldst_uop(cfg))),
                 "read": Out(ReadPort(tile_row(cfg), cfg.row_bits)),
                 "reading": Out(1),
-                "reading_tile": Out(cfg.tiles_log2),
+                "reading_tile": Out(cfg.tile_bits),
                 "beat_en": Out(1),
                 "beat": Out(write_beat(cfg)),
                 "burst_en": Out(1),

@@ -52,7 +52,7 @@ class StorePipe(wiring.Component):
                 **l2_write_members(cfg),
                 "read": Out(ReadPort(tile_row(cfg), cfg.row_bits)),
                 "reading": Out(1),
-                "reading_tile": Out(cfg.tiles_log2),
+                "reading_tile": Out(cfg.tile_bits),
                 "bus_error": Out(1),
                 "idle": Out(1),
             }

@@ -7,14 +7,14 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from ..config import Config
-from ..interfaces import ReadPort, result_write, row_write, tile_row, tile_word
+from ..interfaces import ReadPort, bits_for, result_write, row_write, tile_row, tile_word
 from .bank import Bank
 
 __all__ = ["TileFile"]
 
 
 class TileFile(wiring.Component):
-    """Banked storage of every tile; the bank is the tile number's high bits.
+    """Banked storage of every tile of every file; the bank is the tile number's high bits.
 
     Reads of one bank in one cycle are served C, then A, then B, then store, two at most; writes
     result, then load, one at most. A loser keeps its request and waits: C, A and the result port
@@ -66,7 +66,7 @@ class TileFile(wiring.Component):
         # hits[name][bank]: the request is for this bank.
         hits = {}
         for name, port in reads.items():
-            hits[name] = Signal(cfg.banks, name=f"hit_{name}")
+            hits[name] = Signal(cfg.all_banks, name=f"hit_{name}")
             m.d.comb += hits[name].eq(port.valid << bank_of(port.addr.tile))
 
         # Two ports a bank: C and A always fit; B loses to both; the store loses to any two.
@@ -86,15 +86,15 @@ class TileFile(wiring.Component):
         # the store, so two requests of a bank never share a port.
         a_on_1 = Signal()
         b_on_0 = Signal()
-        store_hits = Signal(cfg.banks)
+        store_hits = Signal(cfg.all_banks)
         m.d.comb += [
             store_hits.eq(Mux(store_lost, 0, hits["store"])),
             a_on_1.eq(with_ca.any()),
             b_on_0.eq((hits["b"] & store_hits).any()),
         ]
 
-        result_hits = Signal(cfg.banks)
-        load_hits = Signal(cfg.banks)
+        result_hits = Signal(cfg.all_banks)
+        load_hits = Signal(cfg.all_banks)
         m.d.comb += [
             result_hits.eq(self.result.valid << bank_of(self.result.addr.tile)),
             load_hits.eq(self.load.valid << bank_of(self.load.payload.tile)),
@@ -104,7 +104,7 @@ class TileFile(wiring.Component):
         load_mask = Cat(load.mask & row.replicate(cfg.row_bytes) for row in load.rows)
 
         datas: dict[str, list] = {"c": [], "a0": [], "a1": [], "b0": [], "b1": [], "store": []}
-        for index in range(cfg.banks):
+        for index in range(cfg.all_banks):
             bank = Bank(cfg)
             m.submodules[f"bank{index}"] = bank
             here = {name: hit[index] for name, hit in hits.items()}
@@ -158,7 +158,7 @@ class TileFile(wiring.Component):
             ("a", self.a, a_on_1),
             ("b", self.b, ~b_on_0),
         ):
-            bank_q = Signal(max(1, cfg.banks_log2), name=f"{name}_bank", reset_less=True)
+            bank_q = Signal(bits_for(cfg.all_banks), name=f"{name}_bank", reset_less=True)
             m.d.sync += bank_q.eq(bank_of(port.addr.tile))
             if alternate is None:
                 sources = datas[name]
@@ -171,7 +171,7 @@ class TileFile(wiring.Component):
                 ]
             m.d.comb += port.data.eq(select(sources, bank_q))
 
-        store_bank = Signal(max(1, cfg.banks_log2), reset_less=True)
+        store_bank = Signal(bits_for(cfg.all_banks), reset_less=True)
         store_row = Signal(max(1, cfg.m_par_log2), reset_less=True)
         m.d.sync += [
             store_bank.eq(bank_of(self.store.addr.tile)),

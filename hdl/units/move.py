@@ -41,7 +41,7 @@ class MoveUnit(wiring.Component):
         }
         for stage in range(self.LATENCY):
             members[f"writing{stage}"] = Out(1)
-            members[f"write_tile{stage}"] = Out(cfg.tiles_log2)
+            members[f"write_tile{stage}"] = Out(cfg.tile_bits)
         super().__init__(members)
 
     def elaborate(self, platform):

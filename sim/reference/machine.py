@@ -112,7 +112,7 @@ class Machine:
 
     Members
     -------
-    tiles : uint8, (tiles, rows, row_bytes).
+    tiles : uint8, (tiles, rows, row_bytes); the C file's, if it has one, follow those of A and B.
     csrs : value of each CSR of the core that can be written; xmcsr's MS is `ms`.
     bus_pending : a bus error that the next mfence reports.
     """
@@ -120,9 +120,8 @@ class Machine:
     def __init__(self, cfg: Config, memory: MachineMemory):
         self.cfg = cfg
         self.memory = memory
-        self.tiles = np.zeros((cfg.tiles, cfg.rows, cfg.row_bytes), np.uint8)
+        self.tiles = np.zeros((cfg.all_tiles, cfg.rows, cfg.row_bytes), np.uint8)
         self._built = isa.built_instructions(cfg)
-        self._split = cfg.accumulators == "split"
         self._numbers = {cfg.csr_base + csr: csr for csr in isa.built_csrs(cfg)}
         self._info = self._mxinfo()
         self._settings: dict[tuple[int, int], Settings] = {}
@@ -181,7 +180,7 @@ class Machine:
         name, operands = decoded.name, decoded.operands
         if "csr" in operands:
             return self._prepare_csr(name, operands, rs1)
-        if self.ms == isa.MsState.OFF or (operands.get("cfile") and not self._split):
+        if self.ms == isa.MsState.OFF or (operands.get("cfile") and not self.cfg.split):
             raise _IllegalError
         if name == "mmacc.t":
             return self._prepare_mmacc(operands)
@@ -219,7 +218,7 @@ class Machine:
             "rows_log2": cfg.rows_log2,
             "banks_log2": cfg.banks_log2,
             **{unit: int(unit in cfg.units) for unit in ("vector", "mx", "pool", "symstat")},
-            "split": int(self._split),
+            "split": int(self.cfg.split),
             "version": VERSION_CODE,
         }
         return sum(isa.MXINFO[name].put(value) for name, value in values.items())
@@ -334,7 +333,7 @@ class Machine:
             for j, (_, columns) in enumerate(plan.b_tiles):
                 for first in range(0, columns, per_slice) if rows else ():
                     width = min(per_slice, columns - first)
-                    tile = self.tiles[plan.groups[i][j] + first // per_slice]
+                    tile = self._c_tile(plan.groups[i][j] + first // per_slice)
                     yield (
                         tile[:rows].view(dtype)[:, :width],
                         slice(top, top + rows),
@@ -342,6 +341,10 @@ class Machine:
                     )
                 left += columns
             top += rows
+
+    def _c_tile(self, tile: int) -> np.ndarray:
+        """A tile of the file that holds C."""
+        return self.tiles[self.cfg.c_first + tile]
 
     # -- loads and stores ---------------------------------------------------------------------
 
@@ -354,6 +357,10 @@ class Machine:
         return named_blocks(
             self.cfg, what, operands["tile"], operands["n"], bool(operands["down"]), settings
         )
+
+    def _file(self, operands: Mapping[str, int]) -> np.ndarray:
+        """The tiles of the file that a load, store or move names."""
+        return self.tiles[self.cfg.c_first :] if operands["cfile"] else self.tiles
 
     def _check_base(self, base: int) -> None:
         if base >> self.cfg.addr_bits:
@@ -391,11 +398,11 @@ class Machine:
         blocks = self._blocks(what, operands)
         check_range([block.tile for block in blocks], self.cfg)
         self._check_base(base)
-        return lambda: self._load(blocks, base, stride)
+        return lambda: self._load(self._file(operands), blocks, base, stride)
 
-    def _load(self, blocks: list[Block], base: int, stride: int) -> None:
+    def _load(self, tiles: np.ndarray, blocks: list[Block], base: int, stride: int) -> None:
         for block in blocks:
-            self.tiles[block.tile] = 0
+            tiles[block.tile] = 0
         for run, rows, address in self._transfers(blocks, base, stride):
             width = sum(block.bytes for block in run)
             size = width * (rows.stop - rows.start)
@@ -406,11 +413,11 @@ class Machine:
             first = 0
             for block in run:
                 part = content[:, first : first + block.bytes]
-                self.tiles[block.tile, rows, : block.bytes] = part
+                tiles[block.tile, rows, : block.bytes] = part
                 first += block.bytes
         for block in blocks:
             if block.active and block.bits % 8:
-                self.tiles[block.tile, : block.rows, block.bytes - 1] &= SPARE_NIBBLE
+                tiles[block.tile, : block.rows, block.bytes - 1] &= SPARE_NIBBLE
         self._tiles_written()
 
     def _failed_beats(self, content: np.ndarray, address: int) -> np.ndarray:
@@ -429,13 +436,13 @@ class Machine:
         blocks = self._blocks(what, operands)
         check_range([block.tile for block in blocks if block.active], self.cfg)
         self._check_base(base)
-        return lambda: self._store(blocks, base, stride)
+        return lambda: self._store(self._file(operands), blocks, base, stride)
 
-    def _store(self, blocks: list[Block], base: int, stride: int) -> None:
+    def _store(self, tiles: np.ndarray, blocks: list[Block], base: int, stride: int) -> None:
         for run, rows, address in self._transfers(blocks, base, stride):
             parts = []
             for block in run:
-                part = self.tiles[block.tile, rows, : block.bytes]
+                part = tiles[block.tile, rows, : block.bytes]
                 if block.bits % 8:
                     part = part.copy()
                     part[:, -1] &= SPARE_NIBBLE
@@ -451,12 +458,12 @@ class Machine:
 
     # -- moves --------------------------------------------------------------------------------
 
-    def _group(self, first: int, count: int) -> np.ndarray:
+    def _group(self, file: np.ndarray, first: int, count: int) -> np.ndarray:
         require(first + count <= self.cfg.tiles)
-        return self.tiles[first : first + count]
+        return file[first : first + count]
 
     def _prepare_mzero(self, operands: Mapping[str, int]) -> Callable[[], None]:
-        target = self._group(operands["td"], operands["n"])
+        target = self._group(self._file(operands), operands["td"], operands["n"])
 
         def perform() -> None:
             target[...] = 0
@@ -466,7 +473,8 @@ class Machine:
 
     def _prepare_mmov(self, operands: Mapping[str, int]) -> Callable[[], None]:
         td, ts, n = operands["td"], operands["ts"], operands["n"]
-        target, source = self._group(td, n), self._group(ts, n)
+        file = self._file(operands)
+        target, source = self._group(file, td, n), self._group(file, ts, n)
         require(td == ts or abs(td - ts) >= n)
 
         def perform() -> None:
