@@ -53,6 +53,8 @@ VERILATE = (
     "fast",
     "--x-initial",
     "fast",
+    "-fno-inline",
+    "-fno-gate",
     "-Wno-fatal",
     "-Wno-lint",
     "-Wno-UNOPTFLAT",
@@ -198,20 +200,32 @@ def _recipe(tool: _Tool, compiler: Compiler, tracing: bool) -> Recipe:
 
 
 def _compile(compiler: Compiler, flags: Sequence[str], folder: Path) -> None:
-    """Compile every C++ file of a folder, the big ones first, and link `core.so`."""
-    sources = sorted(folder.glob("*.cpp"), key=lambda path: (-path.stat().st_size, path.name))
+    """Compile the C++ files of a folder, several at once, and link `core.so`.
 
-    def one(source: Path) -> None:
-        level = (
-            SLOW if source.stem.endswith("__Slow") or source.stem.startswith("verilated") else FAST
-        )
-        command = [*compiler.command, *flags, level, "-c", source.name]
+    Verilator writes hundreds of small files; reading its headers once for each would take longer
+    than compiling them, so they go into a few.
+    """
+    groups: dict[str, list[Path]] = {FAST: [], SLOW: []}
+    for source in sorted(folder.glob("*.cpp"), key=lambda path: (-path.stat().st_size, path.name)):
+        once = source.stem.endswith("__Slow") or source.stem.startswith("verilated")
+        groups[SLOW if once else FAST].append(source)
+    cores = os.cpu_count() or 1
+    jobs = []
+    for level, sources in groups.items():
+        for number in range(cores):
+            union = folder / f"union{level}{number}.cc"
+            part = sources[number::cores]
+            union.write_text("".join(f'#include "{source.name}"\n' for source in part))
+            jobs.append((level, union.name))
+
+    def one(job: tuple[str, str]) -> None:
+        command = [*compiler.command, *flags, job[0], "-c", job[1], "-o", f"{job[1]}.o"]
         run_tool(command, folder, f"compiling with {compiler.name}")
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for done in [pool.submit(one, source) for source in sources]:
+    with ThreadPoolExecutor(cores) as pool:
+        for done in [pool.submit(one, job) for job in jobs]:
             done.result()
-    objects = [f"{source.stem}.o" for source in sources]
+    objects = [f"{name}.o" for _, name in jobs]
     link = [*compiler.command, "-shared", "-pthread", "-o", "core.so", *objects]
     run_tool(link, folder, f"linking with {compiler.name}")
 

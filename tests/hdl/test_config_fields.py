@@ -89,7 +89,7 @@ def test_presets_are_found_by_their_names() -> None:
     for name, cfg in PRESETS.items():
         assert preset(name) is cfg and cfg.name == name
         assert cfg.replace() == cfg and hash(cfg.replace()) == hash(cfg)
-    with pytest.raises(ConfigError, match="unknown preset 'AME32': choose one of ame32, tiny"):
+    with pytest.raises(ConfigError, match="unknown preset 'AME32': choose one of ame32, "):
         preset("AME32")
 
 

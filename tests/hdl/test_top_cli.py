@@ -82,7 +82,7 @@ def test_header_names_the_whole_configuration(capsys) -> None:
         "//   slots = 2",
         "//   csr_base = 2112",
         "//   l2_ids = 16",
-        "//   formats = int8",
+        "//   formats = int8, fp8_e4m3, fp8_e5m2",
     ):
         assert line in comments
     assert str(ROOT) not in out
@@ -148,7 +148,7 @@ WRONG = [
     (("--list", "-o", "x"), "-o goes with --verilog"),
     (("--list", "--presets"), "unrecognized arguments: --presets"),
     (("--list", "--preset"), "--preset"),
-    (("--verilog", "--preset", "ame33"), "unknown preset 'ame33': choose one of ame32, tiny"),
+    (("--verilog", "--preset", "ame33"), "unknown preset 'ame33': choose one of ame32, ame32-int8, tiny, full"),
     (("--describe", "--preset", "ame33"), "unknown preset 'ame33'"),
     (("--list", "--preset", "ame33"), "unknown preset 'ame33'"),
     (("--verilog", "--block", "alu"), "unknown block 'alu': choose one of core"),

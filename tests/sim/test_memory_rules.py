@@ -7,7 +7,7 @@ import pytest
 from hdl.config import preset
 from sim.memory import IDEAL, Channel, L2Model, Memory, ProtocolError, Rule
 
-CFG = preset("ame32")
+CFG = preset("ame32-int8")
 FAST = IDEAL.replace(latency=1)
 STALLED = IDEAL.replace(latency=1, read_request_stall=0.99, stall_length=1000)
 QUIET = {

@@ -25,7 +25,7 @@ from sim.memory import (
 )
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
-CFG = preset("ame32")
+CFG = preset("ame32-int8")
 BASE = 0x4000
 
 

@@ -10,7 +10,7 @@ from sim.engines import available, open_engine
 from sim.personality import IDEAL
 from sim.program import Program
 
-CFG = preset("ame32")
+CFG = preset("ame32-int8")
 COMPILED = [name for name in ("verilator", "cxxrtl") if available().get(name, "") is None][:1]
 pytestmark = pytest.mark.skipif(not COMPILED, reason="needs a C++ compiler")
 

@@ -16,7 +16,7 @@ from hdl.issue.guard import Guard
 from hdl.issue.scoreboard import Scoreboard
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
-CFG = preset("ame32")
+CFG = preset("ame32-int8")
 
 
 def simulate(dut, bench, *, clocked=False):

@@ -13,7 +13,7 @@ from hdl.issue.split import LdStSplit, MmaSplit, MoveSplit
 SEED = int(os.environ.get("TEST_SEED", "1"))
 
 CONFIGS = {
-    "ame32": preset("ame32"),
+    "ame32": preset("ame32-int8"),
     "tiny": preset("tiny"),
     "wide": Config(tiles=8, rows=8, row_bits=256, banks=2, m_par=4, n_par=2),
     "flat": Config(tiles=16, rows=4, m_par=4, n_par=4, row_bits=512, bus_bits=128, banks=4),

@@ -22,7 +22,7 @@ from sim.stream_check import StreamChecker
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
 
-AME = preset("ame32")
+AME = preset("ame32-int8")
 CONFIGS = {
     "ids4": AME.replace(l2_ids=4, m_par=2, n_par=1),
     "id1": AME.replace(l2_ids=1),

@@ -29,7 +29,7 @@ NOTE = f"TEST_SEED={SEED}"
 @pytest.mark.parametrize("takes, returns", ((0.9, 0.9), (0.9, 0.3), (0.3, 0.9), (1.0, 1.0)))
 def test_id_pool_offers_an_id_whenever_one_is_free(count, takes, returns):
     rng = random.Random(SEED)
-    dut = IdPool(preset("ame32").replace(l2_ids=count))
+    dut = IdPool(preset("ame32-int8").replace(l2_ids=count))
     used: list[int] = []
     most = 0
 
@@ -128,7 +128,7 @@ def test_masks_and_rotators(count):
 @pytest.mark.parametrize("row_bits, bus_bits", ((128, 128), (512, 128), (128, 64)))
 def test_beats_of_a_part(row_bits, bus_bits):
     rng = random.Random(SEED)
-    cfg = preset("ame32").replace(row_bits=row_bits, bus_bits=bus_bits, line_bytes=64)
+    cfg = preset("ame32-int8").replace(row_bits=row_bits, bus_bits=bus_bits, line_bytes=64)
     m = Module()
     uop = Signal(ldst_uop(cfg))
     beats = beats_of(m, cfg, uop)

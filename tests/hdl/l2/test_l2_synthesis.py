@@ -19,7 +19,7 @@ from hdl.l2.store import StorePipe
     ),
 )
 def test_size(pipe, most, tmp_path):
-    (tmp_path / "dut.il").write_text(rtlil.convert(pipe(preset("ame32")), name="dut"))
+    (tmp_path / "dut.il").write_text(rtlil.convert(pipe(preset("ame32-int8")), name="dut"))
     run_yosys(
         "read_rtlil dut.il\n"
         "hierarchy -check\nproc\ncheck -assert\n"

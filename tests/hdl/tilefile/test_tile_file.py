@@ -16,7 +16,7 @@ from hdl.tilefile.file import TileFile
 SEED = int(os.environ.get("TEST_SEED", "1"))
 
 CONFIGS = {
-    "ame32": preset("ame32"),
+    "ame32": preset("ame32-int8"),
     "tiny": preset("tiny"),
     "registers": Config(tiles=8, rows=8, row_bits=256, banks=4, m_par=4, n_par=4),
     "one_bank": Config(tiles=4, rows=4, row_bits=128, banks=1, m_par=4, n_par=2),

@@ -25,7 +25,7 @@ from sim.memory import (
 )
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
-CFG = preset("ame32").replace(name="dummy")
+CFG = preset("ame32-int8").replace(name="dummy")
 BASE, SPACE = 0x10000, 0x10000
 FAST_ENGINES = [name for name in available() if name not in ("pysim", "model")]
 HARDWARE = [*FAST_ENGINES, "pysim"]

@@ -16,7 +16,7 @@ from sim import engines
 from sim.driver import SimulationError
 from sim.engines import EngineMissing, available, build, open_engine, verilator
 
-CFG = preset("ame32").replace(name="cached")
+CFG = preset("ame32-int8").replace(name="cached")
 needs_cxxrtl = pytest.mark.skipif(
     available()["cxxrtl"] is not None, reason=f"cxxrtl: {available()['cxxrtl']}"
 )
