@@ -17,11 +17,12 @@ import numpy as np
 
 from hdl import isa
 from hdl.config import Config
-from hdl.formats import FORMATS, acc_mode, output_format
+from hdl.formats import FORMATS, acc_mode, by_code, output_format
 
 from .memory import Memory
 from .program import Program, Request, mxcfg_value, mxtile_value
 from .random_traps import random_trap
+from .reference.geometry import Mma
 from .reference.machine import Machine, Response
 
 __all__ = ["Generator", "RandomProgram", "random_program"]
@@ -224,14 +225,16 @@ class Generator:
 
     def _legal_tile(self) -> int:
         rng = self.rng
-        tiling = rng.choice(sorted(isa.TILINGS))
+        tiling, guard4x4 = rng.choice(sorted(isa.TILINGS)), rng.random() < 0.3
+        a_tiles, b_tiles = tiling.a_tiles, tiling.b_tiles
+        if guard4x4:
+            a_tiles = b_tiles = rng.choice((2, 4))  # what a refused 4x4 still holds, or more
         lanes = self.cfg.lanes(self.lane_bits)
-        k = rng.choice((lanes, rng.randint(1, lanes)))
-        m = self._count_of_rows(tiling.a_tiles)
-        n = self._count_of_rows(tiling.b_tiles)
-        if rng.random() < 0.3 and m <= self.cfg.rows * tiling.b_tiles:
+        k = rng.choice((lanes, lanes, rng.randint(1, lanes)))
+        m, n = self._count_of_rows(a_tiles), self._count_of_rows(b_tiles)
+        if rng.random() < 0.3 and m <= self.cfg.rows * b_tiles:
             n = 0
-        return mxtile_value(k, m, n, tiling=tiling)
+        return mxtile_value(k, m, n, tiling=tiling, guard4x4=guard4x4)
 
     @property
     def lane_bits(self) -> int:
@@ -353,29 +356,34 @@ class Generator:
         half = cfg.tiles // 2
         for _ in range(TRIES):
             if rng.random() < 0.7:
-                tc, ta = rng.randrange(half), rng.randrange(half, cfg.tiles)
-                tb = rng.randrange(half, cfg.tiles)
+                tc = rng.choice((0, rng.randrange(half)))
+                ta, tb = (rng.randrange(half, cfg.tiles - 3) for _ in range(2))
             else:
                 tc, ta, tb = (rng.randrange(cfg.tiles) for _ in range(3))
             alpha, beta = rng.random() < 0.3, rng.random() < 0.3
+            btr = rng.choice(sorted(isa.TRANSPOSES)) if rng.random() < 0.6 else isa.BTR_NATIVE
 
-            def build(p: Program, tc=tc, ta=ta, tb=tb, alpha=alpha, beta=beta):
-                return p.mmacc(tc, ta, tb, alpha=alpha, beta=beta)
+            def build(p: Program, tc=tc, ta=ta, tb=tb, alpha=alpha, beta=beta, btr=btr):
+                return p.mmacc(tc, ta, tb, alpha=alpha, beta=beta, btr=btr)
 
             if not self.trap_of(self.draft(build)):
                 before = self.machine.status
+                plan = self.machine.mma_plan(self.draft(build).inst)
                 for _ in range(rng.choice((1, 1, 1, 2, 3))):  # again into the same C
                     self.append(build)
-                self._count_mma(alpha, beta, ta, tb, before)
+                self._count_mma(plan, alpha, beta, before)
+                self.count(f"mmacc bTR {btr:02b}")
                 return True
         return False
 
-    def _count_mma(self, alpha: bool, beta: bool, ta: int, tb: int, before: int) -> None:
+    def _count_mma(self, plan: Mma, alpha: bool, beta: bool, before: int) -> None:
         cfg, machine = self.cfg, self.machine
+        ta, tb = plan.a_tiles[0][0], plan.b_tiles[0][0]
+        mode = f"{len(plan.a_tiles)}x{len(plan.b_tiles)}"
         c = {n: f.get(machine.csrs[isa.Csr.MXCFG]) for n, f in isa.MXCFG.items()}
         t = {n: f.get(machine.csrs[isa.Csr.MXTILE]) for n, f in isa.MXTILE.items()}
         n = t["n"] or t["m"]
-        self.count(f"mmacc tiling {isa.Tiling(t['tiling']).name[1:].lower()}")
+        self.count(f"mmacc tiling {mode}", f"mmacc {mode} of {self._out_bits(c)} bit")
         self.count(f"mmacc bovf={c['bovf']} acc={c['acc']} sat={c['sat']}")
         points = {
             "mmacc alpha": alpha,
@@ -387,11 +395,22 @@ class Generator:
             "N tail": n % cfg.rows != 0,
             "M total": t["m"] > cfg.rows,
             "N total": n > cfg.rows,
+            f"ragged {mode}": any(
+                rows < cfg.rows < total
+                for total, tiles in ((t["m"], plan.a_tiles), (n, plan.b_tiles))
+                for _, rows in tiles
+            ),
+            "guard falls back": plan.fallback,
             "N differs from M": n != t["m"],
             "N from M": not t["n"],
             "sat_hit": bool((machine.status & ~before) & isa.MXSTATUS["sat_hit"].mask),
         }
         self.count(*(point for point, occurred in points.items() if occurred))
+
+    @staticmethod
+    def _out_bits(c: dict[str, int]) -> int:
+        """Container of the output that the fields of mxcfg select."""
+        return output_format(by_code(c["ft"]), acc_mode(c["bovf"], c["acc"])).container
 
     def move(self) -> bool:
         """A legal mzero or mmov; False where none was found."""

@@ -140,8 +140,14 @@ def _bad_settings(g: Generator) -> None:
         "K zero": ({"k": 0}, any_user),
         "K too large": ({"k": rng.choice((lanes + 1, rng.randint(lanes + 1, 255)))}, any_user),
         "M zero": ({"m": 0, "n": rng.choice((0, 1))}, any_user),
-        "M just too large": ({"m": rows * tiling.a_tiles + 1, "n": 1}, ("mmacc",)),
-        "N just too large": ({"m": 1, "n": rows * tiling.b_tiles + 1}, ("mmacc",)),
+        "M just too large": (
+            {"m": rows * tiling.a_tiles + 1, "n": 1, "guard4x4": 0},
+            ("mmacc",),
+        ),
+        "N just too large": (
+            {"m": 1, "n": rows * tiling.b_tiles + 1, "guard4x4": 0},
+            ("mmacc",),
+        ),
         "M too large for one tile": ({"m": rows + 1, "n": 1}, ("a", "c")),
         "N too large for one tile": ({"m": 1, "n": rows + 1}, ("b", "c")),
         "M far too large": ({"m": rng.randint(8 * rows + 1, 255), "n": 0}, any_user),

@@ -45,8 +45,8 @@ UNIT_INSTRUCTIONS: dict[str, frozenset[str]] = {}
 UNIT_CSRS = {Csr.MXSCALE: "mx"}
 """CSRs that exist only with a unit of `Config.units`; all others exist always."""
 
-TILINGS = frozenset({Tiling.T1X1, Tiling.T2X2})
-GUARD4X4 = False
+TILINGS = frozenset(Tiling)
+GUARD4X4 = True
 TRANSPOSES = frozenset({BTR_NATIVE})
 
 

@@ -172,6 +172,13 @@ class Machine:
             for run, rows, address in self._transfers(blocks, rs1, _signed(rs2))
         ]
 
+    def mma_plan(self, inst: int) -> Mma:
+        """The tiles that a legal mmacc would read and write now; nothing changes."""
+        operands = isa.decode(inst).operands
+        btr = isa.IMM["btr"].get(operands["imm"]) ^ isa.BTR_NATIVE
+        tiles = (operands[name] for name in ("tc", "ta", "tb"))
+        return plan_mma(self.cfg, self._check_settings(), *tiles, btr)
+
     def _prepare(self, inst: int, rs1: int, rs2: int) -> Callable[[], Response | None]:
         """Check all that can trap; what it returns does the work, and cannot."""
         decoded = isa.decode(inst)

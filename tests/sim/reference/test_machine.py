@@ -411,16 +411,11 @@ def test_sticky_sat_hit_stays_until_cleared():
     assert core.read("mxstatus") == 0
 
 
-# -- modes that hdl.isa.built gates ---------------------------------------------------------------
-
-
-@pytest.fixture
-def all_modes(monkeypatch):
-    monkeypatch.setattr(geometry, "mode_built", lambda *mode: True)
+# -- modes -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tiling", [isa.Tiling.T1X4, isa.Tiling.T4X1])
-def test_broadcast_tilings(all_modes, tiling):
+def test_broadcast_tilings(tiling):
     m, n = (7, 50) if tiling is isa.Tiling.T1X4 else (37, 9)
     core = Core()
     core.settings(mxcfg_value(), mxtile_value(13, m, n, tiling=tiling))
@@ -432,7 +427,7 @@ def test_broadcast_tilings(all_modes, tiling):
     assert (core.machine.tiles == expected).all()
 
 
-def test_guard_granted_and_falling_back(all_modes):
+def test_guard_granted_and_falling_back():
     core = Core()
     core.settings(mxcfg_value(bovf=1), mxtile_value(16, 60, 17, tiling=3, guard4x4=1))
     before = core.machine.tiles.copy()
@@ -455,7 +450,8 @@ def test_guard_granted_and_falling_back(all_modes):
 
 
 @pytest.mark.parametrize("btr", range(4))
-def test_transposes(all_modes, btr):
+def test_transposes(monkeypatch, btr):
+    monkeypatch.setattr(geometry, "mode_built", lambda *mode: True)
     core = Core()
     core.settings(mxcfg_value(), mxtile_value(16, 16, tiling=1))
     before = core.machine.tiles.copy()
@@ -523,9 +519,13 @@ BAD_SETTINGS = [
     ("tile", mxtile_value(16, 16, 33, tiling=1), "mbc"),
     ("tile", mxtile_value(16, 17, 16, tiling=0), "mac"),
     ("tile", mxtile_value(16, 16, 17, tiling=0), "mbc"),
-    ("tile", mxtile_value(16, 16, tiling=2), "m"),
-    ("tile", mxtile_value(16, 16, tiling=3), "m"),
-    ("tile", mxtile_value(16, 16, tiling=1, guard4x4=1), "m"),
+    ("tile", mxtile_value(16, 17, 16, tiling=2), "mac"),
+    ("tile", mxtile_value(16, 16, 65, tiling=2), "mbc"),
+    ("tile", mxtile_value(16, 65, 16, tiling=3), "mac"),
+    ("tile", mxtile_value(16, 16, 17, tiling=3), "mbc"),
+    # 16-bit results in one file: 4x4 is refused, and 2x2 holds 32.
+    ("tile", mxtile_value(16, 33, 16, tiling=0, guard4x4=1), "mac"),
+    ("tile", mxtile_value(16, 16, 33, tiling=0, guard4x4=1), "mbc"),
 ]
 
 

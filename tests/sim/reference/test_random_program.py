@@ -28,7 +28,9 @@ REQUIRED = [
     *(f"{w} n={n} {d}" for w in "abr" for n in (1, 2, 4, 8) for d in ("down", "along")),
     *(f"c n={n} {d}" for n in (1, 2, 4, 8) for d in ("down", "along")),
     *(f"mmacc {text}" for text in WIDTHS),
-    *("mmacc tiling 1x1", "mmacc tiling 2x2", "mmacc alpha", "mmacc beta", "mmacc accumulates"),
+    *(f"mmacc tiling {mode}" for mode in ("1x1", "2x2", "1x4", "4x1", "4x4")),
+    *(f"ragged {mode}" for mode in ("2x2", "1x4", "4x1", "4x4")),
+    *("mmacc alpha", "mmacc beta", "mmacc accumulates", "guard falls back", "mmacc 4x4 of 8 bit"),
     *("K tail", "M tail", "N tail", "M total", "N total", "N differs from M", "N from M"),
     *("sat_hit", "mmacc A is B", "move of one tile", "move of several tiles"),
     *("base aligned", "base unaligned", "stride zero", "stride negative", "stride unaligned"),
@@ -55,7 +57,7 @@ REQUIRED = [
             *("RND undefined", "ACC undefined", "load past the last tile"),
             *("store past the last tile", "mzero past the last tile", "mmov past the last tile"),
             *("mmov groups overlap", "C over A", "C over B", "mmacc past the last tile"),
-            *("TILING not built", "GUARD4x4 not built", "bTR not built", "too many columns of C"),
+            *("bTR not built", "too many columns of C"),
         )
     ),
 ]
