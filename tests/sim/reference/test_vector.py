@@ -96,7 +96,7 @@ def value_of(code, fmt):
 def test_results_in_formats_without_mma_outputs(fmt, rnd):
     """Nearest value by search; the largest finite one where the value is beyond it."""
     rng = np.random.default_rng([SEED, fmt.code, rnd])
-    codes = [c for c in range(1 << fmt.bits)]
+    codes = list(range(1 << fmt.bits))
     if fmt.specials is Specials.IEEE or fmt.specials is Specials.NAN_TOP:
         top = split(np.array(codes), fmt)
         codes = [c for c in codes if not top.nan[c] and not top.inf[c]]
