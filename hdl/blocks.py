@@ -62,6 +62,7 @@ BLOCKS: dict[str, Block] = {
     "ldst-split": Block("issue.split", "LdStSplit", "walks the rows of a load or store"),
     "move-split": Block("issue.split", "MoveSplit", "walks the blocks of a move"),
     "tilefile": Block("tilefile.file", "TileFile", "tile registers: 4 read and 2 write ports"),
+    "operand-path": Block("tilefile.transpose", "OperandPath", "makes and serves transposes"),
     "bank": Block("tilefile.bank", "Bank", "one bank of the tile registers"),
     "mac-pipe": Block("mac.pipe", "MacPipe", "operand reads, MAC array, write-back"),
     "mac-array": Block("mac.array", "MacArray", "all sub-arrays and the operand decoders"),

@@ -305,6 +305,11 @@ class Config:
         default = {32: 64, 64: 106}.get(fmt.bits, 32)
         return self.window.get(fmt.name, default)
 
+    @property
+    def transposes(self) -> bool:
+        """Tiles of 8-bit elements are square, and there are some, so bTR is built."""
+        return self.row_bytes == self.rows and any(f.container == 8 for f in self.format_rows)
+
     def lanes(self, container: int) -> int:
         """Elements of `container` bits in a tile row."""
         return self.row_bits // container

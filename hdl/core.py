@@ -21,6 +21,7 @@ from .l2.load import LoadPipe
 from .l2.store import StorePipe
 from .mac.pipe import MacPipe
 from .tilefile.file import TileFile
+from .tilefile.transpose import OperandPath
 from .units.move import MoveUnit
 
 __all__ = ["Core"]
@@ -56,6 +57,7 @@ class Core(wiring.Component):
         m.submodules.decode = decode = Decode(cfg)
         m.submodules.slots = slots = Slots(cfg, mac_depth=mac.depth, loop=mac.loop)
         m.submodules.fairness = fairness = Fairness(cfg, mac_depth=mac.depth)
+        m.submodules.operands = operands = OperandPath(cfg)
         m.submodules.tilefile = tilefile = TileFile(cfg)
         m.submodules.load = load = LoadPipe(cfg)
         m.submodules.store = store = StorePipe(cfg)
@@ -83,7 +85,10 @@ class Core(wiring.Component):
 
         # -- uops -----------------------------------------------------------------------------
         wiring.connect(m, decode.instrs, slots.instrs)
-        wiring.connect(m, slots.mma, mac.uops)
+        wiring.connect(m, slots.mma, operands.uops)
+        wiring.connect(m, operands.mac, mac.uops)
+        wiring.connect(m, mac.a, operands.mac_a)
+        wiring.connect(m, mac.b, operands.mac_b)
         wiring.connect(m, slots.load, load.uops)
         wiring.connect(m, slots.store, store.uops)
         wiring.connect(m, slots.move, move.uops)
@@ -100,18 +105,18 @@ class Core(wiring.Component):
             ]
 
         # -- tile file; the move unit takes what the MAC leaves of its A read and result port --
-        wiring.connect(m, mac.b, tilefile.b)
+        wiring.connect(m, operands.b, tilefile.b)
         wiring.connect(m, mac.c, tilefile.c)
         wiring.connect(m, store.read, tilefile.store)
         wiring.connect(m, load.write, tilefile.load)
         m.d.comb += [
-            tilefile.a.valid.eq(mac.a.valid | move.a.valid),
-            tilefile.a.addr.eq(Mux(mac.a.valid, mac.a.addr, move.a.addr)),
-            mac.a.ready.eq(tilefile.a.ready),
+            tilefile.a.valid.eq(operands.a.valid | move.a.valid),
+            tilefile.a.addr.eq(Mux(operands.a.valid, operands.a.addr, move.a.addr)),
+            operands.a.ready.eq(tilefile.a.ready),
             move.a.ready.eq(tilefile.a.ready),
-            mac.a.data.eq(tilefile.a.data),
+            operands.a.data.eq(tilefile.a.data),
             move.a.data.eq(tilefile.a.data),
-            move.port_busy.eq(mac.a.valid | mac.ahead),
+            move.port_busy.eq(operands.a.valid | mac.ahead),
             tilefile.result.valid.eq(mac.result.valid | move.result.valid),
         ]
         for field in ("addr", "data", "mask"):

@@ -13,6 +13,7 @@ from . import formats as fmt_table
 from .blocks import Block
 from .config import Config
 from .formats import Format
+from .interfaces import OPERAND_TILES, transpose_parts
 from .issue.decode import Decode
 from .mac.pipe import MacTiming
 from .mac.plan import FormatPlan, MacPlan
@@ -133,6 +134,9 @@ def _latency(cfg: Config) -> Table:
         ("from a uop to the write of its result, every format", timing.depth),
         ("W, from a read of C until a read sees the new value", timing.loop),
     )
+    if cfg.transposes:
+        uops = cfg.blocks * transpose_parts(cfg)
+        rows += (("bTR, before the uops: for each tile of A or of B, whichever has more", uops),)
     return Table("Latency", ("what", "cycles"), tuple((name, str(count)) for name, count in rows))
 
 
@@ -169,11 +173,14 @@ def _pairs(cfg: Config) -> Table:
 
 def storage_rows(cfg: Config) -> tuple[tuple[str, int], ...]:
     """What the core's memories hold, in bits."""
-    tiles = cfg.all_tiles * cfg.rows * cfg.row_bits
-    return (
-        ("tile registers", tiles),
-        (f"memories for them ({READS} copies, one a read port)", READS * tiles),
+    tile = cfg.rows * cfg.row_bits
+    rows = (
+        ("tile registers", cfg.all_tiles * tile),
+        (f"memories for them ({READS} copies, one a read port)", READS * cfg.all_tiles * tile),
     )
+    if cfg.transposes:
+        rows += (("memories for transposes of A and of B", 2 * OPERAND_TILES * tile),)
+    return rows
 
 
 def _storage(cfg: Config) -> Table:

@@ -17,6 +17,7 @@ __all__ = [
     "ERROR_BUS",
     "ERROR_ILLEGAL",
     "ERROR_NONE",
+    "OPERAND_TILES",
     "InstrKind",
     "ReadPort",
     "bits_for",
@@ -38,6 +39,7 @@ __all__ = [
     "row_write",
     "tile_row",
     "tile_word",
+    "transpose_parts",
 ]
 
 ERROR_NONE, ERROR_ILLEGAL, ERROR_BADGEOM, ERROR_BUS = range(4)
@@ -248,6 +250,18 @@ def mac_flags() -> data.StructLayout:
 # -- instructions and uops -------------------------------------------------------------------
 
 
+OPERAND_TILES = 4
+"""Most tiles of A, and of B, that a mma reads."""
+
+TRANSPOSE_UOPS = 16
+"""Most uops that transpose one tile."""
+
+
+def transpose_parts(cfg: Config) -> int:
+    """Uops that read one word of a tile while the tile is being transposed."""
+    return min(cfg.blocks, TRANSPOSE_UOPS // cfg.blocks)
+
+
 class InstrKind(enum.Enum, shape=2):
     """Which unit walks an instruction."""
 
@@ -264,27 +278,30 @@ def mma_fields(cfg: Config) -> data.StructLayout:
     `m_most` + 1 rows but the last, which has `m_last` + 1; likewise `n_most`, `n_last` for B, so
     for columns of C. Pair (i, j) writes the C group at c + i * i_stride + j * j_stride (tiles).
     `shared`: A and B name some tile both, so neither is released before the end. `width_log2`:
-    log2 of the bytes of an output. `op`: what is the same for every uop.
+    log2 of the bytes of an output. `op`: what is the same for every uop. `a_transposed`,
+    `b_transposed` (with `Config.transposes`): before the walk every tile of A, of B, is read word
+    by word, `transpose_parts` times each, and the walk multiplies its transpose.
     """
     tile, row = cfg.tile_bits, cfg.rows_log2
-    return data.StructLayout(
-        {
-            "a": tile,
-            "b": tile,
-            "c": tile,
-            "i_last": 2,
-            "j_last": 2,
-            "i_stride": 5,
-            "j_stride": 3,
-            "m_most": row,
-            "m_last": row,
-            "n_most": row,
-            "n_last": row,
-            "shared": 1,
-            "width_log2": 2,
-            "op": mac_op(cfg),
-        }
-    )
+    fields: dict[str, object] = {
+        "a": tile,
+        "b": tile,
+        "c": tile,
+        "i_last": bits_for(OPERAND_TILES),
+        "j_last": bits_for(OPERAND_TILES),
+        "i_stride": 5,
+        "j_stride": 3,
+        "m_most": row,
+        "m_last": row,
+        "n_most": row,
+        "n_last": row,
+        "shared": 1,
+        "width_log2": 2,
+        "op": mac_op(cfg),
+    }
+    if cfg.transposes:
+        fields |= {"a_transposed": 1, "b_transposed": 1}
+    return data.StructLayout(fields)
 
 
 def ldst_fields(cfg: Config) -> data.StructLayout:
@@ -357,18 +374,26 @@ def mma_uop(cfg: Config) -> data.StructLayout:
 
     `new_a`: A's block is not the one held from the previous uop. `new_c`: the chunk is the first
     of its C word, so the word is not held either. `b_row`: B's first row.
+
+    With `Config.transposes`: `a_transposed`, `b_transposed`: the tile's transpose is multiplied,
+    or, with `transposes`, made. Such a uop computes nothing: it reads A's word, and that of B in
+    which `b_row` lies, for part `part` of the words of the transposes. `a_index`, `b_index`: the
+    tile's number among those of A, of B.
     """
-    return data.StructLayout(
-        {
-            "a": tile_word(cfg),
-            "new_a": 1,
-            "b_tile": cfg.tile_bits,
-            "b_row": cfg.rows_log2,
-            "c": tile_word(cfg),
-            "new_c": 1,
-            "op": mac_op(cfg),
-        }
-    )
+    fields: dict[str, object] = {
+        "a": tile_word(cfg),
+        "new_a": 1,
+        "b_tile": cfg.tile_bits,
+        "b_row": cfg.rows_log2,
+        "c": tile_word(cfg),
+        "new_c": 1,
+        "op": mac_op(cfg),
+    }
+    if cfg.transposes:
+        fields |= {"transposes": 1, "a_transposed": 1, "b_transposed": 1}
+        fields |= {"a_index": bits_for(OPERAND_TILES), "b_index": bits_for(OPERAND_TILES)}
+        fields |= {"part": bits_for(transpose_parts(cfg))}
+    return data.StructLayout(fields)
 
 
 def move_uop(cfg: Config) -> data.StructLayout:

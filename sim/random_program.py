@@ -225,7 +225,7 @@ class Generator:
 
     def _legal_tile(self) -> int:
         rng = self.rng
-        tiling, guard4x4 = rng.choice(sorted(isa.TILINGS)), rng.random() < 0.3
+        tiling, guard4x4 = rng.choice(list(isa.Tiling)), rng.random() < 0.3
         a_tiles, b_tiles = tiling.a_tiles, tiling.b_tiles
         if guard4x4:
             a_tiles = b_tiles = rng.choice((2, 4))  # what a refused 4x4 still holds, or more
@@ -234,6 +234,8 @@ class Generator:
         m, n = self._count_of_rows(a_tiles), self._count_of_rows(b_tiles)
         if rng.random() < 0.3 and m <= self.cfg.rows * b_tiles:
             n = 0
+        if rng.random() < 0.15:  # what bTR wants
+            k, m, n = lanes, self.cfg.rows, rng.choice((0, self.cfg.rows))
         return mxtile_value(k, m, n, tiling=tiling, guard4x4=guard4x4)
 
     @property
@@ -361,7 +363,7 @@ class Generator:
             else:
                 tc, ta, tb = (rng.randrange(cfg.tiles) for _ in range(3))
             alpha, beta = rng.random() < 0.3, rng.random() < 0.3
-            btr = rng.choice(sorted(isa.TRANSPOSES)) if rng.random() < 0.6 else isa.BTR_NATIVE
+            btr = rng.randrange(4) if rng.random() < 0.6 else isa.BTR_NATIVE
 
             def build(p: Program, tc=tc, ta=ta, tb=tb, alpha=alpha, beta=beta, btr=btr):
                 return p.mmacc(tc, ta, tb, alpha=alpha, beta=beta, btr=btr)

@@ -27,7 +27,7 @@ def random_trap(g: Generator) -> None:
         _random_word: 1,
         _bad_settings: 5,
         _bad_tiles: 3,
-        _bad_mode: 1,
+        _not_square: 1,
         _bad_columns: 1,
         _bus: 1,
     }
@@ -194,27 +194,22 @@ def _bad_tiles(g: Generator) -> None:
         _with_csr(g, name, isa.Csr.MXTILE, one, lambda p: p.mmacc(*past_last))
 
 
-def _bad_mode(g: Generator) -> None:
-    """A mode of mmacc that is not built."""
-    rng, half = g.rng, g.cfg.tiles // 2
-    side = min(g.cfg.rows, g.cfg.lanes(g.lane_bits))
-    kinds = {
-        "TILING not built": [t for t in isa.Tiling if t not in isa.TILINGS],
-        "GUARD4x4 not built": [] if isa.GUARD4X4 else [isa.Tiling.T2X2],
-        "bTR not built": [b for b in range(4) if b not in isa.TRANSPOSES],
-    }
-    kinds = {name: choices for name, choices in kinds.items() if choices}
-    if not kinds:
-        return
-    name = rng.choice(list(kinds))
-    choice = rng.choice(kinds[name])
-    if name == "bTR not built":
-        value = mxtile_value(side, side)
-        build = lambda p: p.mmacc(0, half, half + 4, btr=choice)  # noqa: E731
-    else:
-        value = mxtile_value(side, side, tiling=choice, guard4x4=name.startswith("GUARD"))
-        build = _user(g, "mmacc")
-    _with_csr(g, name, isa.Csr.MXTILE, value, build)
+def _not_square(g: Generator) -> None:
+    """A transpose of tiles that are not square."""
+    rng, half, side = g.rng, g.cfg.tiles // 2, g.cfg.rows
+    lanes = g.cfg.lanes(g.lane_bits)
+    sizes = [min(side, lanes), side, side]
+    if lanes == side and g.lane_bits == 8:
+        sizes[rng.randrange(3)] = rng.randrange(1, side)
+    btr = rng.choice([b for b in range(4) if b != isa.BTR_NATIVE])
+    value = mxtile_value(*sizes)
+    _with_csr(
+        g,
+        "bTR of tiles that are not square",
+        isa.Csr.MXTILE,
+        value,
+        lambda p: p.mmacc(0, half, half + 4, btr=btr),
+    )
 
 
 def _bad_columns(g: Generator) -> None:

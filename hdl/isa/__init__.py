@@ -31,16 +31,12 @@ from .asm import (
     format_word,
 )
 from .built import (
-    GUARD4X4,
     INSTRUCTIONS,
     MOVES,
-    TILINGS,
-    TRANSPOSES,
     UNIT_CSRS,
     UNIT_INSTRUCTIONS,
     built_csrs,
     built_instructions,
-    mode_built,
 )
 from .csr import (
     CSR_COUNT,
@@ -87,7 +83,6 @@ __all__ = [
     "DEFAULT_CSR_BASE",
     "FUNCT3",
     "FUNCT7",
-    "GUARD4X4",
     "IMM",
     "INSTRUCTIONS",
     "LDST",
@@ -108,8 +103,6 @@ __all__ = [
     "READ_ONLY",
     "RS1",
     "RS2",
-    "TILINGS",
-    "TRANSPOSES",
     "UNIT_CSRS",
     "UNIT_INSTRUCTIONS",
     "VECTOR",
@@ -143,5 +136,4 @@ __all__ = [
     "format_word",
     "instruction",
     "mmacc_imm",
-    "mode_built",
 ]

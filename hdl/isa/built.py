@@ -1,27 +1,21 @@
 """What this release builds of the instruction set; the decoder and the model both read it.
 
-An instruction outside these sets answers illegal. An mmacc whose mode is outside `TILINGS`,
-`GUARD4X4` and `TRANSPOSES` answers badgeom. Loads and stores do not depend on TILING and follow
-isa.md whole, GUARD4x4's C stride included.
+An instruction outside these sets answers illegal.
 """
 
 from __future__ import annotations
 
 from ..config import Config
-from .ame import BTR_NATIVE, CsrFunct3, LdstWhat, MoveOp
-from .csr import Csr, Tiling
+from .ame import CsrFunct3, LdstWhat, MoveOp
+from .csr import Csr
 
 __all__ = [
-    "GUARD4X4",
     "INSTRUCTIONS",
     "MOVES",
-    "TILINGS",
-    "TRANSPOSES",
     "UNIT_CSRS",
     "UNIT_INSTRUCTIONS",
     "built_csrs",
     "built_instructions",
-    "mode_built",
 ]
 
 MOVES = frozenset({MoveOp.MMOV, MoveOp.MZERO})
@@ -45,10 +39,6 @@ UNIT_INSTRUCTIONS: dict[str, frozenset[str]] = {}
 UNIT_CSRS = {Csr.MXSCALE: "mx"}
 """CSRs that exist only with a unit of `Config.units`; all others exist always."""
 
-TILINGS = frozenset(Tiling)
-GUARD4X4 = True
-TRANSPOSES = frozenset({BTR_NATIVE})
-
 
 def built_instructions(cfg: Config) -> frozenset[str]:
     """Mnemonics that a core decodes; every other word is illegal."""
@@ -58,10 +48,3 @@ def built_instructions(cfg: Config) -> frozenset[str]:
 def built_csrs(cfg: Config) -> tuple[Csr, ...]:
     """CSRs that a core has at its base, xmcsr besides."""
     return tuple(csr for csr in Csr if UNIT_CSRS.get(csr, "") in ("", *cfg.units))
-
-
-def mode_built(tiling: int, guard4x4: int, btr: int) -> bool:
-    """Can an mmacc run in this mode? If not it answers badgeom."""
-    return (
-        (bool(guard4x4) or tiling in TILINGS) and (not guard4x4 or GUARD4X4) and (btr in TRANSPOSES)
-    )

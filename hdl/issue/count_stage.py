@@ -104,16 +104,17 @@ class CountStage(DecodeStage):
         # The outputs of 64 bits fill more than a group's four tiles, so one pair only.
         wide_bad = Signal()
         m.d.comb += wide_bad.eq(((1 << slices_log2) > C_STRIDE) & (d.mode != isa.Tiling.T1X1))
-        modes = Signal()  # a mode that this release runs
-        btr = of_f7(isa.IMM["btr"]) ^ isa.BTR_NATIVE
-        m.d.comb += modes.eq(
-            (d.guard4x4 | Cat(d.tiling == t for t in sorted(isa.TILINGS)).any())
-            & Cat(btr == t for t in sorted(isa.TRANSPOSES)).any()
-        )
+        # Only square tiles of bytes can be transposed.
+        square = Signal()
+        if cfg.transposes:
+            m.d.comb += square.eq(
+                (d.container_log2 == 1) & Cat(x == cfg.rows for x in (d.k, d.m, d.n)).all()
+            )
+        btr_bad = (of_f7(isa.IMM["btr"]) != 0) & ~square
         # Every user of mxcfg and mxtile checks what it does not use as well (isa.md, Traps).
         checked = d.bad | k_bad | (d.m == 0)
         with m.If(d.mmacc):
-            m.d.comb += bad.eq(checked | rows.bad | columns.bad | wide_bad | ~modes)
+            m.d.comb += bad.eq(checked | rows.bad | columns.bad | wide_bad | btr_bad)
         with m.Elif(is_a | is_b):
             m.d.comb += bad.eq(checked | rows.bad)
         with m.Elif(is_c):

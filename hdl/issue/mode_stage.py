@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from amaranth.hdl import Module
 
-from .. import isa
 from .guard import Guard
 from .stages import DecodeStage, carry
 
@@ -31,6 +30,4 @@ class ModeStage(DecodeStage):
             d.mode.eq(guard.mode),
             d.fallback.eq(guard.fallback),
         ]
-        if not isa.GUARD4X4:
-            m.d.comb += d.bad.eq(c.bad | (c.mmacc & c.guard4x4))
         return m

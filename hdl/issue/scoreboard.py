@@ -28,6 +28,7 @@ class Scoreboard(wiring.Component):
     Members
     -------
     mac_waiting, mac_a, mac_b, mac_c : the mma uop in the issue register, not yet read.
+    mac_writes : it writes C, so it does more than transpose.
     mac_go : it reads its operands in this cycle.
     load_issue, load_tile : a load uop leaves its slot.
     load_retired, load_retired_tile : its write was done.
@@ -56,6 +57,7 @@ class Scoreboard(wiring.Component):
             "mac_a": In(tile),
             "mac_b": In(tile),
             "mac_c": In(tile_word(cfg)),
+            "mac_writes": In(1),
             "mac_go": In(1),
             "load_issue": In(1),
             "load_tile": In(tile),
@@ -85,18 +87,22 @@ class Scoreboard(wiring.Component):
 
         # A mma result lands a fixed time after its operand read, so a countdown per tile is exact.
         # The issue register costs the next reader one cycle, hence the last one is not counted.
+        mac_c_waiting = Signal()
+        mac_c_go = Signal()
+        m.d.comb += [
+            mac_c_waiting.eq(self.mac_waiting & self.mac_writes),
+            mac_c_go.eq(self.mac_go & self.mac_writes),
+        ]
         pending = Signal(tiles)
         for index in range(tiles):
             timer = Signal(range(self.mac_depth), name=f"timer{index}")
-            hit = self.mac_go & (self.mac_c.tile == index)
+            hit = mac_c_go & (self.mac_c.tile == index)
             with m.If(hit):
                 m.d.sync += timer.eq(self.mac_depth - 1)
             with m.Elif(timer != 0):
                 m.d.sync += timer.eq(timer - 1)
             m.d.comb += pending[index].eq(timer != 0)
-        m.d.comb += self.accumulating.eq(
-            pending | _one_hot(self.mac_waiting, self.mac_c.tile, tiles)
-        )
+        m.d.comb += self.accumulating.eq(pending | _one_hot(mac_c_waiting, self.mac_c.tile, tiles))
 
         # Loads return in any order: count what is out for each tile (each row in up to two parts).
         loading = Signal(tiles)
@@ -142,14 +148,14 @@ class Scoreboard(wiring.Component):
         # earliest, so results issued loop - 1 cycles ago are already safe.
         word_shape = tile_word(cfg)
         stages = []
-        valid_in, word_in = self.mac_go, self.mac_c
+        valid_in, word_in = mac_c_go, self.mac_c
         for age in range(1, self.loop - 1):
             valid = Signal(name=f"flight{age}_valid")
             word = Signal(word_shape, name=f"flight{age}_word", reset_less=True)
             m.d.sync += [valid.eq(valid_in), word.eq(word_in)]
             stages.append((valid, word))
             valid_in, word_in = valid, word
-        stages.append((self.mac_waiting, self.mac_c))
+        stages.append((mac_c_waiting, self.mac_c))
         for index in range(self.words):
             hits = Signal(len(stages), name=f"hits{index}")
             for number, (valid, word) in enumerate(stages):

@@ -34,6 +34,7 @@ class Slot(wiring.Component):
         accumulators.
     word_busy : a result for `mma.c` is in flight and would be missed.
     continuing : this slot issued the last mma uop, so held A and C words are its own.
+    transposes, block_transposed : this slot uses the transposes; an older one still does.
     """
 
     def __init__(self, cfg: Config):
@@ -56,6 +57,8 @@ class Slot(wiring.Component):
                 "block_acc": In(cfg.all_tiles),
                 "word_busy": In(1),
                 "continuing": In(1),
+                "transposes": Out(1),
+                "block_transposed": In(1),
             }
         )
 
@@ -103,6 +106,16 @@ class Slot(wiring.Component):
             self.mma.new_a.eq(mma.uop.new_a | ~self.continuing),
             self.mma.new_c.eq((mma.uop.new_c | ~self.continuing) & ~mma.uop.op.overwrite),
         ]
+        transposes = Signal(reset_less=True)
+        if cfg.transposes:
+            m.d.comb += self.transposes.eq(valid & transposes)
+            with m.If(self.start):
+                m.d.sync += transposes.eq(
+                    (self.instr.kind == InstrKind.MMA)
+                    & (self.instr.mma.a_transposed | self.instr.mma.b_transposed)
+                )
+            with m.If(mma.uop.transposes):
+                m.d.comb += self.mma.new_c.eq(0)
 
         free = Signal()
         done = Signal()
@@ -115,6 +128,7 @@ class Slot(wiring.Component):
                         & ~self.block_read.bit_select(mma.uop.b_tile, 1)
                         & ~self.block_acc.bit_select(mma.uop.c.tile, 1)
                         & ~(self.mma.new_c & self.word_busy)
+                        & ~(self.transposes & self.block_transposed)
                     ),
                     done.eq(mma.done),
                 ]

@@ -119,6 +119,9 @@ class Slots(wiring.Component):
                 slot.block_acc.eq(board.writing | board.reading | writes | reads),
                 board.word[index].eq(slot.mma.c),
                 slot.word_busy.eq(board.word_busy[index]),
+                slot.block_transposed.eq(
+                    Cat(older[index][q] & slots[q].transposes for q in others).any()
+                ),
             ]
 
         # -- one issue register a unit, filled by the oldest ready slot ----------------------
@@ -189,6 +192,7 @@ class Slots(wiring.Component):
         # -- tell the scoreboard what left -----------------------------------------------------
         m.d.comb += [
             board.mac_waiting.eq(mma_full),
+            board.mac_writes.eq(~mma_next.transposes if cfg.transposes else 1),
             board.mac_a.eq(mma_next.a.tile),
             board.mac_b.eq(mma_next.b_tile),
             board.mac_c.eq(mma_next.c),

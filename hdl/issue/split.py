@@ -8,12 +8,15 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import (
+    OPERAND_TILES,
+    bits_for,
     ldst_fields,
     ldst_uop,
     mma_fields,
     mma_uop,
     move_fields,
     move_uop,
+    transpose_parts,
 )
 
 __all__ = ["LdStSplit", "MmaSplit", "MoveSplit"]
@@ -21,6 +24,8 @@ __all__ = ["LdStSplit", "MmaSplit", "MoveSplit"]
 
 class MmaSplit(wiring.Component):
     """Walk of a mma: columns of C fastest, then row blocks, then pairs (A_i, B_j), j before i.
+
+    Before it, transposed operands are walked: parts fastest, then words, then tiles.
 
     Members
     -------
@@ -71,6 +76,7 @@ class MmaSplit(wiring.Component):
         m.d.comb += block_last.eq(block == m_last[cfg.m_par_log2 :])
 
         # A chunk is as many columns as the array computes and one row of C holds.
+        transposing = Signal()  # the walk has not begun
         step_columns = Signal(range(cfg.n_par + 1))
         with m.Switch(fields.width_log2):
             for width_log2 in range(4):
@@ -115,15 +121,65 @@ class MmaSplit(wiring.Component):
         m.d.comb += [
             next_byte.eq(next_column << fields.width_log2),
             word_last.eq(column_last | (next_byte[: cfg.row_bytes_log2] == 0)),
-            self.free_a.eq(column_last & block_last & (j == fields.j_last) & ~fields.shared),
-            self.free_b.eq(column_last & block_last & (i == fields.i_last) & ~fields.shared),
-            self.free_c.eq(word_last & block_last),
+            self.free_a.eq(
+                ~transposing & column_last & block_last & (j == fields.j_last) & ~fields.shared
+            ),
+            self.free_b.eq(
+                ~transposing & column_last & block_last & (i == fields.i_last) & ~fields.shared
+            ),
+            self.free_c.eq(~transposing & word_last & block_last),
             self.done.eq(
-                self.step & column_last & block_last & (i == fields.i_last) & (j == fields.j_last)
+                self.step
+                & ~transposing
+                & column_last
+                & block_last
+                & (i == fields.i_last)
+                & (j == fields.j_last)
             ),
         ]
 
-        with m.If(self.step):
+        if cfg.transposes:
+            parts = transpose_parts(cfg)
+            part = Signal(bits_for(parts))
+            in_a, in_b = Signal(), Signal()
+            last_tile = Signal()
+            next_tile = Signal(range(OPERAND_TILES + 1))
+            m.d.comb += [
+                in_a.eq(fields.a_transposed & (~transposing | (j <= fields.i_last))),
+                in_b.eq(fields.b_transposed & (~transposing | (j <= fields.j_last))),
+                next_tile.eq(j + 1),
+                last_tile.eq(
+                    ~(fields.a_transposed & (next_tile <= fields.i_last))
+                    & ~(fields.b_transposed & (next_tile <= fields.j_last))
+                ),
+                uop.transposes.eq(transposing),
+                uop.a_transposed.eq(in_a),
+                uop.b_transposed.eq(in_b),
+                uop.a_index.eq(Mux(transposing, j, i)),
+                uop.b_index.eq(j),
+                uop.part.eq(part),
+            ]
+            with m.If(transposing):
+                m.d.comb += [
+                    uop.a.tile.eq(fields.a + j),
+                    uop.b_row.eq(block << cfg.m_par_log2),
+                    uop.new_c.eq(0),
+                ]
+            with m.If(self.step & transposing):
+                m.d.sync += part.eq(part + 1)
+                with m.If(part == parts - 1):
+                    m.d.sync += [part.eq(0), block.eq(block + 1)]
+                    with m.If(block == cfg.blocks - 1):
+                        m.d.sync += [block.eq(0), j.eq(j + 1)]
+                        with m.If(last_tile):
+                            m.d.sync += [j.eq(0), transposing.eq(0)]
+            with m.If(self.start):
+                m.d.sync += [
+                    transposing.eq(self.fields.a_transposed | self.fields.b_transposed),
+                    part.eq(0),
+                ]
+
+        with m.If(self.step & ~transposing):
             m.d.sync += column.eq(next_column)
             with m.If(column_last):
                 m.d.sync += [column.eq(0), block.eq(block + 1)]

@@ -228,4 +228,10 @@ class TileStage(DecodeStage):
             move.tiles.eq(count - 1),
             move.zero.eq(zero),
         ]
+        if cfg.transposes:
+            # As encoded, a set bit differs from the native A x B^T.
+            m.d.comb += [
+                mma.b_transposed.eq(e.f7[imm["btr"].lo]),
+                mma.a_transposed.eq(e.f7[imm["btr"].lo + 1]),
+            ]
         return m

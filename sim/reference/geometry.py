@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hdl.config import Config
 from hdl.formats import Format, acc_mode, by_code, output_format
-from hdl.isa import BTR_NATIVE, MXCFG, MXTILE, Rounding, Tiling, mode_built
+from hdl.isa import BTR_NATIVE, MXCFG, MXTILE, Rounding, Tiling
 
 __all__ = ["BadGeometryError", "Block", "Mma", "Settings", "named_blocks", "plan_mma", "tails"]
 
@@ -204,7 +204,6 @@ def _guard_granted(cfg: Config, s: Settings, tc: int, ta: int, tb: int) -> bool:
 
 def plan_mma(cfg: Config, s: Settings, tc: int, ta: int, tb: int, btr: int) -> Mma:
     """The tiles of an mmacc, all checked."""
-    require(mode_built(s.tiling, s.guard4x4, btr))
     granted = s.guard4x4 and _guard_granted(cfg, s, tc, ta, tb)
     slices, stride = cfg.result_tiles(s.out.container), GROUP_STRIDE
     if granted:

@@ -19,7 +19,6 @@ loads a, b, c         check all of mxcfg and the reserved bits of mxtile, K in 1
 C stride              GUARD4x4 = 1 and w <= 16 change it for loads and stores of c in every release
 tile range, overlap   only tiles really read or written count: rows and slices of C without an
                       active element do not; a load writes every tile that it names
-modes not built       badgeom, of mmacc only (hdl.isa.built)
 n = 1 and down        the same as n = 1, but c then is its first slice only, as always with down
 mmov, mzero           whole tiles; equal groups are fine; MS becomes 3 all the same
 base above the bus    rs1 >= 2^addr_bits, even if no byte is active; a stride may be anything

@@ -208,7 +208,6 @@ def test_built_set_is_made_of_rows():
         assert names <= set(ROWS)
         assert {"mmacc.t", "mldr", "mstc", "mfence", "csrrw"} <= names
         assert set(isa.built_csrs(cfg)) >= {isa.Csr.MXCFG, isa.Csr.MXSTATUS, isa.Csr.MXINFO}
-    assert isa.mode_built(isa.Tiling.T2X2, 0, isa.BTR_NATIVE)
 
 
 def test_command_round_trip(tmp_path):

@@ -209,6 +209,7 @@ def test_scoreboard_times_mma_results_exactly():
             ctx.set(dut.word[index].tile, 5)
             ctx.set(dut.word[index].block, block)
         ctx.set(dut.mac_waiting, 1)
+        ctx.set(dut.mac_writes, 1)
         ctx.set(dut.mac_go, 1)
         assert ctx.get(dut.accumulating) == 1 << 5 and ctx.get(dut.word_busy) == 0b01
         await ctx.tick()

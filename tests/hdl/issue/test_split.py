@@ -60,6 +60,25 @@ def walk(cfg, split, cases, read, *, stall=0.3):
 # -- mma -------------------------------------------------------------------------------------
 
 
+def expect_transposes(cfg, f):
+    """Every word of every transposed tile, 16 uops a tile at most, A's and B's side by side."""
+    parts = min(cfg.blocks, 16 // cfg.blocks)
+    tiles = [f["i_last"] + 1] * f["a_transposed"] + [f["j_last"] + 1] * f["b_transposed"]
+    return [
+        {
+            "a": (f["a"] + t, block) if f["a_transposed"] and t <= f["i_last"] else None,
+            "b": (f["b"] + t, block * cfg.m_par)
+            if f["b_transposed"] and t <= f["j_last"]
+            else None,
+            "index": t,
+            "part": part,
+        }
+        for t in range(max(tiles, default=0))
+        for block in range(cfg.blocks)
+        for part in range(parts)
+    ]
+
+
 def expect_mma(cfg, f):
     """Columns fastest, then row blocks, then pairs, j before i."""
     width = 1 << f["width_log2"]
@@ -90,6 +109,14 @@ def expect_mma(cfg, f):
                         "cols": sum(1 << n for n in range(step) if column + n < columns),
                         "free_a": last_block and last_column and j == f["j_last"],
                         "free_b": last_block and last_column and i == f["i_last"],
+                        **(
+                            {
+                                "a_transposed": (f["a_transposed"], i),
+                                "b_transposed": (f["b_transposed"], j),
+                            }
+                            if cfg.transposes
+                            else {}
+                        ),
                         "free_c": last_block
                         and (last_column or (column + step) * width % cfg.row_bytes == 0),
                     }
@@ -119,10 +146,31 @@ def test_mma_walk(name):
                 "shared": 0,
             }
         )
+        if cfg.transposes and rng.random() < 0.4:
+            full = dict.fromkeys(("m_most", "m_last", "n_most", "n_last"), cfg.rows - 1)
+            cases[-1] |= full | {f"{side}_transposed": rng.randrange(2) for side in "ab"}
+        elif cfg.transposes:
+            cases[-1] |= {"a_transposed": 0, "b_transposed": 0}
 
     def read(ctx):
         uop = split.uop
-        return {
+        if cfg.transposes and ctx.get(uop.transposes):
+            assert not ctx.get(uop.new_c)
+            assert not any(ctx.get(f) for f in (split.free_a, split.free_b, split.free_c))
+            in_a, in_b = ctx.get(uop.a_transposed), ctx.get(uop.b_transposed)
+            return {
+                "a": (ctx.get(uop.a.tile), ctx.get(uop.a.block)) if in_a else None,
+                "b": (ctx.get(uop.b_tile), ctx.get(uop.b_row)) if in_b else None,
+                "index": ctx.get(uop.a_index if in_a else uop.b_index),
+                "part": ctx.get(uop.part),
+            }
+        transposed = {}
+        if cfg.transposes:
+            transposed = {
+                "a_transposed": (ctx.get(uop.a_transposed), ctx.get(uop.a_index)),
+                "b_transposed": (ctx.get(uop.b_transposed), ctx.get(uop.b_index)),
+            }
+        return transposed | {
             "a": (ctx.get(uop.a.tile), ctx.get(uop.a.block)),
             "new_a": bool(ctx.get(uop.new_a)),
             "b": (ctx.get(uop.b_tile), ctx.get(uop.b_row)),
@@ -138,7 +186,8 @@ def test_mma_walk(name):
 
     got = walk(cfg, split, cases, read)
     for case, uops in zip(cases, got, strict=True):
-        assert uops == expect_mma(cfg, case), f"seed {SEED}: {case}"
+        before = expect_transposes(cfg, case) if cfg.transposes else []
+        assert uops == before + expect_mma(cfg, case), f"seed {SEED}: {case}"
 
 
 def test_mma_shared_operands_stay_claimed():

@@ -13,7 +13,6 @@ from hdl import isa
 from hdl.config import Config
 from sim.memory import Memory
 from sim.program import Program, mxcfg_value, mxtile_value
-from sim.reference import geometry
 from sim.reference.machine import Machine, Response
 
 SEED = int(os.environ.get("TEST_SEED", "20250103"))
@@ -450,8 +449,7 @@ def test_guard_granted_and_falling_back():
 
 
 @pytest.mark.parametrize("btr", range(4))
-def test_transposes(monkeypatch, btr):
-    monkeypatch.setattr(geometry, "mode_built", lambda *mode: True)
+def test_transposes(btr):
     core = Core()
     core.settings(mxcfg_value(), mxtile_value(16, 16, tiling=1))
     before = core.machine.tiles.copy()
@@ -570,7 +568,9 @@ def test_bad_tiles():
         (one, lambda: core.mst("r", 25, BASE, 64, n=8)),
         (one, lambda: core.mld("c", 0, BASE, 64, n=2, down=True)),  # 16 columns, 8 held
         (one, lambda: core.mld("c", 0, BASE, 64, n=1)),
-        (one, lambda: core.mmacc(0, 16, 17, btr=0)),
+        (mxtile_value(15, 16), lambda: core.mmacc(0, 16, 17, btr=0)),
+        (mxtile_value(16, 15, 16), lambda: core.mmacc(0, 16, 17, btr=0)),
+        (mxtile_value(16, 16, 15), lambda: core.mmacc(0, 16, 17, btr=3)),
     ):
         core.settings(None, tile)
         state = core.state()[:2]

@@ -31,6 +31,7 @@ REQUIRED = [
     *(f"mmacc tiling {mode}" for mode in ("1x1", "2x2", "1x4", "4x1", "4x4")),
     *(f"ragged {mode}" for mode in ("2x2", "1x4", "4x1", "4x4")),
     *("mmacc alpha", "mmacc beta", "mmacc accumulates", "guard falls back", "mmacc 4x4 of 8 bit"),
+    *(f"mmacc bTR {btr:02b}" for btr in range(4)),
     *("K tail", "M tail", "N tail", "M total", "N total", "N differs from M", "N from M"),
     *("sat_hit", "mmacc A is B", "move of one tile", "move of several tiles"),
     *("base aligned", "base unaligned", "stride zero", "stride negative", "stride unaligned"),
@@ -57,7 +58,7 @@ REQUIRED = [
             *("RND undefined", "ACC undefined", "load past the last tile"),
             *("store past the last tile", "mzero past the last tile", "mmov past the last tile"),
             *("mmov groups overlap", "C over A", "C over B", "mmacc past the last tile"),
-            *("bTR not built", "too many columns of C"),
+            *("bTR of tiles that are not square", "too many columns of C"),
         )
     ),
 ]

@@ -1,0 +1,220 @@
+"""bTR: transposed copies of operand tiles, made before the uops that multiply them."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..config import Config
+from ..interfaces import OPERAND_TILES, ReadPort, bits_for, mma_uop, tile_word, transpose_parts
+from ..l2.shift import rotate_left, rotate_right
+
+__all__ = ["OperandPath", "TransposedTiles"]
+
+
+class TransposedTiles(wiring.Component):
+    """Holds the transposes of up to four square tiles of bytes.
+
+    Word i of a tile holds its rows i * m_par and on, so it has m_par columns of every word of the
+    transpose. A write puts those columns into `step` of the words; `blocks / step` writes, one a
+    part, take all of them. To write `step` words at once, the squares of m_par x m_par bytes lie
+    in as many memories: square i of word j in memory (i + j) mod step.
+
+    Members
+    -------
+    write, index, word, part, data : write some squares of word `word` of tile `index`.
+    read, read_index, read_word : look a word of a transpose up.
+    read_data : the word, one cycle later. Nothing orders a read and a write of one word in one
+        cycle.
+
+    Latency: 1 cycle from address to data.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        self.parts = transpose_parts(cfg)
+        self.step = cfg.blocks // self.parts
+        index, block = bits_for(OPERAND_TILES), bits_for(cfg.blocks)
+        super().__init__(
+            {
+                "write": In(1),
+                "index": In(index),
+                "word": In(block),
+                "part": In(bits_for(self.parts)),
+                "data": In(cfg.word_bits),
+                "read": In(1),
+                "read_index": In(index),
+                "read_word": In(block),
+                "read_data": Out(cfg.word_bits),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        side, step, slots = cfg.m_par, self.step, self.parts  # squares of a memory's word
+        square = 8 * side * side
+
+        # squares[j]: what the word has of the transpose's word j.
+        squares = [
+            Cat(
+                self.data.word_select(row * cfg.row_bytes + j * side + column, 8)
+                for column in range(side)
+                for row in range(side)
+            )
+            for j in range(cfg.blocks)
+        ]
+        chosen = []
+        for lane in range(step):
+            value = squares[lane]
+            for part in range(1, self.parts):
+                value = Mux(self.part == part, squares[part * step + lane], value)
+            chosen.append(value)
+        low = step.bit_length() - 1  # of a word's number: which memory
+        turned = rotate_left(m, Cat(chosen), self.word[:low], unit=square, name="turned")
+        slot = Signal(slots)
+        m.d.comb += slot.eq(1 << (self.word[: cfg.blocks_log2] >> low))
+
+        read_word = Signal(max(1, cfg.blocks_log2), reset_less=True)
+        with m.If(self.read):
+            m.d.sync += read_word.eq(self.read_word)
+        banks = []
+        for number in range(step):
+            memory = Memory(shape=slots * square, depth=OPERAND_TILES * cfg.blocks, init=[])
+            m.submodules[f"memory{number}"] = memory
+            write, read = memory.write_port(granularity=square), memory.read_port()
+            # This memory's square belongs to word part * step + (number - word) mod step.
+            lane = Signal(max(1, low), name=f"lane{number}")
+            m.d.comb += [
+                lane.eq(number - self.word),
+                write.addr.eq(
+                    Cat(
+                        lane[:low],
+                        self.part[: cfg.blocks_log2 - low],
+                        self.index,
+                    )
+                ),
+                write.data.eq(turned.word_select(number, square).replicate(slots)),
+                write.en.eq(Mux(self.write, slot, 0)),
+                read.en.eq(self.read),
+                read.addr.eq(Cat(self.read_word[: cfg.blocks_log2], self.read_index)),
+            ]
+            banks.append(read.data)
+
+        words = []  # squares of the word, in order
+        for number in range(slots):
+            row = Cat(bank.word_select(number, square) for bank in banks)
+            words.append(
+                rotate_right(m, row, read_word[:low], unit=square, name=f"columns{number}")
+            )
+        ordered = Cat(words)
+        m.d.comb += self.read_data.eq(
+            Cat(
+                ordered[8 * side * (i * side + row) : 8 * side * (i * side + row + 1)]
+                for row in range(side)
+                for i in range(cfg.blocks)
+            )
+        )
+        return m
+
+
+class OperandPath(wiring.Component):
+    """Stands between the slots and the MAC pipe, and makes and serves the transposes.
+
+    Uops that transpose read their words here and go no further. Those behind them that multiply a
+    transposed tile find it in place of the tile itself.
+
+    Members
+    -------
+    uops : mma uops of the slots; a transfer is the operand read.
+    mac : those that multiply, to the MAC pipe.
+    mac_a, mac_b : the MAC pipe's reads.
+    a, b : reads of the tile file.
+
+    Latency: none. Throughput: a uop a cycle; a transposed tile takes blocks * `transpose_parts`
+    uops, 16 or fewer, and both operands' tiles are transposed side by side.
+    Source: seed 000 section 12; isa.md section 2, bTR.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        word = ReadPort(tile_word(cfg), cfg.word_bits)
+        super().__init__(
+            {
+                "uops": In(stream.Signature(mma_uop(cfg))),
+                "mac": Out(stream.Signature(mma_uop(cfg))),
+                "mac_a": In(word),
+                "mac_b": In(word),
+                "a": Out(word),
+                "b": Out(word),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        uop = self.uops.payload
+        if not cfg.transposes:
+            wiring.connect(m, wiring.flipped(self.uops), wiring.flipped(self.mac))
+            wiring.connect(m, wiring.flipped(self.mac_a), wiring.flipped(self.a))
+            wiring.connect(m, wiring.flipped(self.mac_b), wiring.flipped(self.b))
+            return m
+
+        step = cfg.blocks // transpose_parts(cfg)
+        step_log2 = step.bit_length() - 1
+        makes = self.uops.valid & uop.transposes
+        go = Signal()  # a word was read that will be written in the next cycle
+        written = Signal()
+        part = Signal.like(uop.part, reset_less=True)
+        source = Signal(max(1, cfg.blocks_log2), reset_less=True)
+        early = Signal()  # the uop would read what is being written
+        m.d.comb += [
+            go.eq(makes & (~uop.a_transposed | self.a.ready) & (~uop.b_transposed | self.b.ready)),
+            self.mac.payload.eq(uop),
+            self.mac.valid.eq(self.uops.valid & ~uop.transposes & ~early),
+            self.uops.ready.eq(Mux(uop.transposes, go, self.mac.ready & ~early)),
+        ]
+        m.d.sync += [written.eq(go), part.eq(uop.part), source.eq(uop.a.block)]
+
+        clashes = 0
+        for name, mac, port, block in (
+            ("a", self.mac_a, self.a, uop.a.block),
+            ("b", self.mac_b, self.b, uop.b_row[cfg.m_par_log2 :]),
+        ):
+            m.submodules[f"tiles_{name}"] = tiles = TransposedTiles(cfg)
+            transposed = uop[f"{name}_transposed"]
+            write = Signal(name=f"{name}_write")
+            index = Signal.like(tiles.index, name=f"{name}_index", reset_less=True)
+            served = Signal(name=f"{name}_served", reset_less=True)
+            held = Signal(name=f"{name}_clash")
+            m.d.sync += [
+                write.eq(go & transposed),
+                index.eq(uop[f"{name}_index"]),
+                served.eq(transposed & ~uop.transposes),
+            ]
+            m.d.comb += [
+                held.eq(transposed & (block[step_log2 : cfg.blocks_log2] == part)),
+                port.valid.eq(Mux(uop.transposes, makes & transposed, mac.valid & ~transposed)),
+                port.addr.eq(Mux(uop.transposes, self._word(uop, name), mac.addr)),
+                mac.ready.eq(transposed | port.ready),
+                mac.data.eq(Mux(served, tiles.read_data, port.data)),
+                tiles.write.eq(write),
+                tiles.index.eq(index),
+                tiles.word.eq(source),
+                tiles.part.eq(part),
+                tiles.data.eq(port.data),
+                tiles.read.eq(mac.valid & transposed),
+                tiles.read_index.eq(uop[f"{name}_index"]),
+                tiles.read_word.eq(block),
+            ]
+            clashes = clashes | held
+        m.d.comb += early.eq(written & clashes)
+        return m
+
+    def _word(self, uop, name):
+        """The word that a transposing uop reads of A, or of B."""
+        if name == "a":
+            return uop.a.as_value()
+        return Cat(uop.b_tile, uop.b_row[self.cfg.m_par_log2 :])
