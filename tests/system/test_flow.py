@@ -11,31 +11,32 @@ from hdl.mac.pipe import MacTiming
 from sim.engines import available, open_engine
 from sim.program import Program
 
-CFG = preset("ame32")
+CFG = preset("ame32-int8")
 # (bovf, acc): 8, 16 and 32 bit outputs.
 OUTPUTS = {"int8": (1, 0), "int16": (0, 0), "int32": (0, 1)}
-UOPS = {0: 16, 1: 64}  # of a full mmacc, by TILING
+UOPS = {0: 16, 1: 64, 2: 64, 3: 64}  # of a full mmacc, by TILING
+SPLIT = CFG.replace(name="ame32-int8-split", accumulators="split")
 C, A, B = 0, 16, 20  # tiles of different banks, as GEMMs lay them out
 
 
 @functools.cache
-def engine():
+def engine(cfg):
     """The fastest engine there is: all take the same cycles."""
     names = (n for n in ("verilator", "cxxrtl", "pysim") if available()[n] is None)
-    return open_engine(next(names), CFG, progress=False)
+    return open_engine(next(names), cfg, progress=False)
 
 
-def cycles(body, *, output="int32", tiling=0, m=16, n=16, k=16, memory=()):
+def cycles(body, *, output="int32", tiling=0, guard=0, m=16, n=16, k=16, memory=(), cfg=CFG):
     """Cycles from the first fence's answer to the last one's, around `body(program)`."""
     bovf, acc = OUTPUTS[output]
-    program = Program(CFG)
+    program = Program(cfg)
     program.set_cfg("int8", bovf=bovf, acc=acc)
-    program.set_tile(k, m, n, tiling=tiling)
+    program.set_tile(k, m, n, tiling=tiling, guard4x4=guard)
     program.mfence()
     start = len(program) - 1
     body(program)
     program.mfence()
-    simulator = engine()
+    simulator = engine(cfg)
     simulator.memory.clear()
     for base, size in memory:
         simulator.memory.add_region(base, size)
@@ -44,17 +45,16 @@ def cycles(body, *, output="int32", tiling=0, m=16, n=16, k=16, memory=()):
     return result.responses[-1].cycle - result.responses[start].cycle
 
 
-def per_mmacc(few, many, **options):
+def per_mmacc(few, many, *, beta=0, btr=1, tiles=(C, A, B), **rest):
     """Extra cycles of each mmacc beyond the first `few`; exact, for a steady stream."""
 
     def repeat(count):
         def body(program):
             for _ in range(count):
-                program.mmacc(C, A, B, beta=options.get("beta", 0))
+                program.mmacc(*tiles, beta=beta, btr=btr)
 
         return body
 
-    rest = {name: value for name, value in options.items() if name != "beta"}
     extra = cycles(repeat(many), **rest) - cycles(repeat(few), **rest)
     quotient, remainder = divmod(extra, many - few)
     assert remainder == 0, f"{extra} cycles for {many - few} mmacc is not a steady rate"
@@ -67,6 +67,52 @@ def per_mmacc(few, many, **options):
 def test_mmacc_into_one_group_has_no_bubble(output, tiling, beta):
     """One uop every cycle across consecutive mmacc into the same C group."""
     assert per_mmacc(3, 6, output=output, tiling=tiling, beta=beta) == UOPS[tiling]
+
+
+@pytest.mark.parametrize("beta", [0, 1])
+@pytest.mark.parametrize(("output", "cfg"), [("int8", CFG), ("int8", SPLIT), ("int16", SPLIT)])
+def test_4x4_has_no_bubble(output, cfg, beta):
+    """256 uops for sixteen results, also where C packs two tiles a result in its own file."""
+    tiles = (0, 16, 20)
+    assert per_mmacc(2, 5, output=output, guard=1, beta=beta, tiles=tiles, cfg=cfg) == 256
+
+
+@pytest.mark.parametrize("tiling", UOPS)
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_the_c_file_has_no_bubble(output, tiling):
+    """As in one file, with operands in the tiles whose numbers C has too."""
+    tiles = (C, 0, 4)
+    assert per_mmacc(3, 6, output=output, tiling=tiling, tiles=tiles, cfg=SPLIT) == UOPS[tiling]
+
+
+def test_refused_4x4_runs_as_2x2():
+    """16-bit outputs in one file: 64 uops, as 2x2."""
+    assert per_mmacc(2, 5, output="int16", guard=1, tiling=0) == 64
+
+
+# tiles of A and of B by TILING, and the transposes of each bTR
+TILES = {0: (1, 1), 1: (2, 2), 2: (1, 4), 3: (4, 1)}
+
+
+@pytest.mark.parametrize("btr", range(4))
+@pytest.mark.parametrize("tiling", UOPS)
+def test_transposing_costs_what_describe_says(tiling, btr):
+    """16 cycles for each tile of the operand with most tiles to transpose; none for A x B^T."""
+    a_tiles, b_tiles = TILES[tiling]
+    passes = max(a_tiles * bool(btr & 2), b_tiles * (not btr & 1))
+    expected = 16 * passes + UOPS[tiling]
+    assert per_mmacc(2, 5, output="int16", tiling=tiling, btr=btr) == expected
+
+
+@pytest.mark.parametrize("btr", range(4))
+def test_transposing_for_4x4(btr):
+    assert per_mmacc(2, 4, output="int8", guard=1, btr=btr) == (256 if btr == 1 else 256 + 64)
+
+
+@pytest.mark.parametrize("name", ["ame32", "ame32-split", "ame32-int8", "tiny", "full"])
+def test_w_is_at_most_thirteen(name):
+    """So that an 8-bit 1x1 mmacc comes back to its first word in time, in every format set."""
+    assert MacTiming.of(preset(name)).loop <= 13
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -208,7 +254,7 @@ def test_decode_takes_an_instruction_a_cycle():
     program.set_tile(16, 4, 4)
     for tile in range(8):
         program.mmacc(tile, A, B, beta=1)
-    simulator = engine()
+    simulator = engine(CFG)
     simulator.memory.clear()
     result = simulator.run(program)
     taken = result.request_cycles[1:]
