@@ -66,13 +66,13 @@ class ShiftAmount(wiring.Component):
     Parameters
     ----------
     slot : sizes.
-    anchor_bits : width of E; 0 if no format of the slot is windowed.
+    largest_bits : width of `largest`.
 
     Members
     -------
-    base : constant of the format (`Slot.shift_base`).
+    largest : sum of exponents that stays where it is: E, or the format's largest.
     exp : sum of the operands' exponents.
-    anchor : E, 0 for a format that is not windowed.
+    limit : `Slot.dropped_from` of the format.
     tz : trailing zeros of the product.
     nonzero : the product is not zero.
     windowed : the format is.
@@ -83,19 +83,16 @@ class ShiftAmount(wiring.Component):
     Latency: 1 cycle. Throughput: one a cycle. Source: numerics.md sections 1 and 8.
     """
 
-    def __init__(self, slot: Slot, anchor_bits: int):
+    def __init__(self, slot: Slot, largest_bits: int):
         self.slot = slot
-        self.anchor_bits = anchor_bits
-        self.windowed_slot = slot.windowed
-        self.base_bits = max(1, max(slot.shift_base(f) for f in slot.floats).bit_length())
         members = {
-            "base": In(self.base_bits),
+            "largest": In(largest_bits),
             "exp": In(slot.exp_bits + 1),
             "shift": Out(slot.shift_bits),
         }
         if slot.windowed:
             members |= {
-                "anchor": In(anchor_bits),
+                "limit": In(signed(slot.limit_bits)),
                 "tz": In(slot.tz_bits + 1),
                 "nonzero": In(1),
                 "windowed": In(1),
@@ -108,115 +105,97 @@ class ShiftAmount(wiring.Component):
         m = Module()
         slot = self.slot
         shift = Signal(slot.shift_bits, name="shift_reg", reset_less=True)
-        m.d.comb += self.shift.eq(shift)
-        if not slot.windowed:
-            m.d.sync += shift.eq(self.base - self.exp)
-            return m
         # Negative only for products that are zero, which may be shifted anywhere.
-        bits = max(self.base_bits, self.anchor_bits + 1) + 1
-        amount = Signal(bits, name="amount")
-        gone = Signal(name="is_gone")
-        place = Signal(range(slot.windowed_place + (2 << slot.tz_bits)), name="lowest_set_bit")
-        m.d.comb += [
-            amount.eq(self.base + self.anchor - self.exp),
-            gone.eq(amount[slot.shift_bits :].any() & self.windowed),
-            place.eq(slot.windowed_place + self.tz),
-        ]
+        amount = Signal(max(slot.shift_bits, len(self.largest)), name="amount")
+        m.d.comb += [amount.eq(self.largest - self.exp), self.shift.eq(shift)]
         m.d.sync += shift.eq(amount)
-        dropped = self.windowed & self.nonzero & (gone | (amount > place))
-        m.d.comb += [
-            self.gone.eq(register(m, "gone_reg", gone)),
-            self.dropped.eq(register(m, "dropped_reg", dropped)),
-        ]
+        if slot.windowed:
+            place = Signal(signed(slot.limit_bits + 1), name="lowest_set_bit")
+            m.d.comb += place.eq(self.limit + self.tz)
+            gone = self.windowed & amount[slot.shift_bits :].any()
+            dropped = self.windowed & self.nonzero & (amount > place)
+            m.d.comb += [
+                self.gone.eq(register(m, "gone_reg", gone)),
+                self.dropped.eq(register(m, "dropped_reg", dropped)),
+            ]
         return m
 
 
 class Aligner(wiring.Component):
     """Shifts one signed product down to its place on the axis, dropping what falls below.
 
-    Products of integers pass by the shifter; their place is bit 0.
+    Products of integers pass by the shifter; their place is a constant.
 
     Parameters
     ----------
-    slot : sizes and the places where products are taken in.
+    slot : sizes and places.
+    windows : places where windows end (`MacPlan.windows`).
 
     Members
     -------
     p : product.
-    windowed : take it in at `Slot.windowed_place`, not at `Slot.exact_place`.
+    clear : take zero for a float product: it is one of integers, or is wholly below the axis.
     integer : it is a product of integers.
     shift : places to shift it down.
-    clear : the product is wholly below the axis.
-    term : the product on the axis, rounded towards minus infinity; 0 if `clear`.
+    window : one-hot, one cycle later: the window of the format, if it has one.
+    term : the product on the axis, rounded towards minus infinity.
 
     Latency: 2 cycles: fine shift, coarse shift. Throughput: one a cycle. Source: numerics.md 1.
     """
 
     latency = 2
 
-    def __init__(self, slot: Slot):
+    def __init__(self, slot: Slot, windows: Sequence[int]):
         self.slot = slot
-        super().__init__(
-            {
-                "p": In(signed(slot.product_bits)),
-                "windowed": In(1),
-                "integer": In(1),
-                "shift": In(slot.shift_bits),
-                "clear": In(1),
-                "term": Out(signed(slot.term_bits)),
-            }
-        )
+        self.windows = tuple(windows) if slot.windowed else ()
+        members = {"p": In(signed(slot.product_bits)), "term": Out(signed(slot.term_bits))}
+        if slot.floats:
+            members |= {"clear": In(1), "integer": In(1), "shift": In(slot.shift_bits)}
+        if self.windows:
+            members["window"] = In(len(self.windows))
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
         slot = self.slot
         if not slot.floats:
-            m.d.comb += self.term.eq(DelayLine(m, "p", self.p)[2].as_signed())
+            product = DelayLine(m, "p", self.p)[2]
+            m.d.comb += self.term.eq(product.as_signed() << slot.integer_place)
             return m
         fine_bits = min(3, slot.shift_bits)
-        taken = self._take(m)
+        taken = Cat(Const(0, slot.float_place), self.p[: slot.magnitude_bits + 1]).as_signed()
         fine = Signal(signed(len(taken)), name="fine", reset_less=True)
-        m.d.sync += fine.eq(shift_right(m, "fine", taken, self.shift[:fine_bits]).as_signed())
+        # Register resets, which cost no logic on most targets, hold what is not used at zero.
+        with m.If(self.clear):
+            m.d.sync += fine.eq(0)
+        with m.Else():
+            m.d.sync += fine.eq(shift_right(m, "fine", taken, self.shift[:fine_bits]).as_signed())
         moved: Value = fine
         if slot.shift_bits > fine_bits:
             coarse = register(m, "coarse", self.shift[fine_bits:])
             moved = shift_right(m, "coarse", fine, coarse, 1 << fine_bits).as_signed()
         if slot.has_integers:
-            # Either way is held at zero, by register resets, while the other one is used.
             bypass = Signal(signed(slot.product_bits), name="bypass", reset_less=True)
             with m.If(self.integer):
-                m.d.sync += [fine.eq(0), bypass.eq(self.p)]
+                m.d.sync += bypass.eq(self.p)
             with m.Else():
                 m.d.sync += bypass.eq(0)
-            moved = moved | bypass
-        term = Signal(signed(slot.term_bits), name="aligned", reset_less=True)
-        m.d.sync += term.eq(moved)
-        if slot.windowed:
-            with m.If(register(m, "clear_reg", self.clear)):
-                m.d.sync += term.eq(0)
-        m.d.comb += self.term.eq(term)
+            moved = moved | (bypass << slot.integer_place)
+        m.d.comb += self.term.eq(self._cut(m, moved))
         return m
 
-    def _take(self, m: Module) -> Signal:
-        """The product at the place where it enters the shifter."""
-        slot = self.slot
-        exact = [f.product_bits for f in slot.floats if not f.windowed]
-        windowed = [f.product_bits for f in slot.floats if f.windowed]
-        bits = max(
-            slot.exact_place + max(exact, default=0),
-            slot.windowed_place + max(windowed, default=0),
-        )
-        options = []
-        for name, width, place in (
-            ("at_exact", max(exact, default=0), slot.exact_place),
-            ("at_windowed", max(windowed, default=0), slot.windowed_place),
-        ):
-            if width:
-                option = Signal(signed(bits), name=name)
-                m.d.comb += option.eq(self.p[:width].as_signed() << place)
-                options.append(option)
-        if len(options) == 1:
-            return options[0]
-        taken = Signal(signed(bits), name="taken")
-        m.d.comb += taken.eq(Mux(self.windowed, options[1], options[0]))
-        return taken
+    def _cut(self, m: Module, moved: Value) -> Value:
+        """The registered term: without the bits below the format's window."""
+        parts: list[Value] = [Const(0, self.slot.term_low)]
+        place = self.slot.term_low
+        for i, end in enumerate((*self.windows, self.slot.term_bits)):
+            if end <= place:
+                continue
+            part = Signal(end - place, name=f"aligned{i}", reset_less=True)
+            m.d.sync += part.eq(moved[place:end])
+            if i < len(self.windows):
+                with m.If(self.window[i:].any()):
+                    m.d.sync += part.eq(0)
+            parts.append(part)
+            place = end
+        return Cat(parts).as_signed()

@@ -110,10 +110,8 @@ class MacArray(wiring.Component):
                 for stage, age in plan.control_ages.items():
                     m.d.comb += getattr(dot, f"control_{stage}").eq(accumulate_at(age))
                 if plan.has_floats:
-                    m.d.comb += [
-                        dot.align_shift.eq(align[plan.shift_age - 1]),
-                        dot.align_place.eq(align[plan.shift_age]),
-                    ]
+                    for stage, age in plan.align_ages.items():
+                        m.d.comb += getattr(dot, f"align_{stage}").eq(align[age])
                 results[i].append(dot)
         self._result(m, results, accumulate_at(self.latency - 1).out)
         self._flags(m, results, rows[self.latency - 1], cols[self.latency - 1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,13 +18,16 @@ __all__ = ["ControlDecoder", "align_control"]
 def align_control(plan: MacPlan) -> data.StructLayout:
     """Control of the aligners.
 
-    `base0`, `base1`, ...: `Slot.shift_base` for each class of slots that has floats. `windowed`,
-    `integer`: the format is.
+    `integer`, `windowed`: the format is. `window`: one-hot, in order of `MacPlan.windows`.
+    `largest`: `FormatPlan.anchor`, where formats differ. `limit0`, `limit1`, ...:
+    `Slot.dropped_from` for each class of slots in which formats differ.
     """
-    fields: dict[str, object] = {"windowed": 1, "integer": 1}
+    fields: dict[str, object] = {"integer": 1, "windowed": 1, "window": len(plan.windows)}
+    if len(plan.anchors) > 1:
+        fields["largest"] = plan.largest_bits
     for i, slot in enumerate(plan.slot_classes):
-        if slot.floats:
-            fields[f"base{i}"] = max(1, max(map(slot.shift_base, slot.floats)).bit_length())
+        if len(slot.limits) > 1:
+            fields[f"limit{i}"] = signed(slot.limit_bits)
     return data.StructLayout(fields)
 
 
@@ -83,16 +86,35 @@ class ControlDecoder(wiring.Component):
 
     def _align(self, m: Module, formats: Signal) -> None:
         plan, control = self.plan, self.align
-        m.d.comb += control.windowed.eq(
-            any_of(formats[f.index] for f in plan.formats if f.windowed)
-        )
-        m.d.comb += control.integer.eq(
-            any_of(formats[f.index] for f in plan.formats if not f.fmt.is_float)
-        )
+        windowed = {f: formats[f.index] for f in plan.formats if f.windowed}
+        m.d.comb += [
+            control.windowed.eq(any_of(windowed.values())),
+            control.window.eq(
+                Cat(any_of(c for f, c in windowed.items() if f.lift == end) for end in plan.windows)
+            ),
+            control.integer.eq(
+                any_of(formats[f.index] for f in plan.formats if not f.fmt.is_float)
+            ),
+        ]
+        if len(plan.anchors) > 1:
+            floats = [f for f in plan.formats if f.fmt.is_float]
+            m.d.comb += control.largest.eq(
+                mux_one_hot(
+                    [(formats[f.index], Const(f.anchor, plan.largest_bits)) for f in floats]
+                )
+            )
         for i, slot in enumerate(plan.slot_classes):
-            if slot.floats:
-                bases = [(formats[f.index], slot.shift_base(f)) for f in slot.floats]
-                m.d.comb += control[f"base{i}"].eq(mux_one_hot(bases))
+            if len(slot.limits) > 1:
+                bits = signed(slot.limit_bits)
+                m.d.comb += control[f"limit{i}"].eq(
+                    mux_one_hot(
+                        [
+                            (condition, Const(slot.dropped_from(f), bits))
+                            for f, condition in windowed.items()
+                            if f in slot.floats
+                        ]
+                    )
+                )
 
     def _accumulate(self, m: Module, formats: Signal, outs: Signal) -> None:
         plan, op, control = self.plan, self.op, self.accumulate

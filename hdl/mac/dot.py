@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,7 +35,8 @@ class DotProduct(wiring.Component):
     Members
     -------
     a, b : decoded rows, at age 1.
-    align_shift, align_place : control of the aligners, at age `shift_age - 1` and `shift_age`.
+    align_amount, align_shift, align_term, align_sum : control of the aligners and the tree, from
+        age `shift_age - 1` on, one cycle after the other (`MacPlan.align_ages`).
     c : the element of C, at age `c_age`.
     control_... : control of the accumulator (`MacPlan.control_ages`).
     d, flags : the result, at age `latency - 1`, to be registered outside.
@@ -54,8 +55,7 @@ class DotProduct(wiring.Component):
             "flags": Out(mac_flags()),
         }
         if plan.has_floats:
-            members["align_shift"] = In(align_control(plan))
-            members["align_place"] = In(align_control(plan))
+            members |= {f"align_{stage}": In(align_control(plan)) for stage in plan.align_ages}
         members |= {f"control_{stage}": In(control) for stage in plan.control_ages}
         super().__init__(members)
 
@@ -63,7 +63,7 @@ class DotProduct(wiring.Component):
         m = Module()
         plan = self.plan
         m.submodules.tree = tree = SumTree(
-            [slot.term_bits for slot in plan.slots], plan.sum_bits, plan.carries
+            [slot.term_bits for slot in plan.slots], plan.sum_bits, plan.carries, plan.windows
         )
         products = [self._product(m, i) for i in range(len(plan.slots))]
         if plan.has_floats:
@@ -100,45 +100,59 @@ class DotProduct(wiring.Component):
     def _align(self, m: Module, products: list[DelayLine], tree: SumTree) -> None:
         plan = self.plan
         self._lost = []
-        anchor = self._anchor_line = self._anchor(m) if plan.has_windows else None
         carries = []
-        windowed = self.align_shift.windowed.replicate(plan.anchor_bits)
+        largest = self._largest(m)
+        age = plan.shift_age - 1
         for i, slot in enumerate(plan.slots):
             product = Signal(signed(slot.product_bits), name=f"p{i}")
             m.d.comb += product.eq(products[i][plan.shift_age])
-            m.submodules[f"align{i}"] = align = Aligner(slot)
+            m.submodules[f"align{i}"] = align = Aligner(slot, plan.windows)
             m.d.comb += [align.p.eq(product), getattr(tree, f"term{i}").eq(align.term)]
             if not slot.floats:
                 continue
-            kind = plan.slot_class(slot)
-            m.d.comb += [
-                align.windowed.eq(self.align_place.windowed),
-                align.integer.eq(self.align_place.integer),
-            ]
-            m.submodules[f"shift{i}"] = amount = ShiftAmount(slot, plan.anchor_bits)
-            age = plan.shift_age - 1
+            m.submodules[f"shift{i}"] = amount = ShiftAmount(slot, len(largest))
             exp = DelayLine(m, f"exp{i}", self.a[f"slot{i}"].exp + self.b[f"slot{i}"].exp, first=1)
+            gone = amount.gone if slot.windowed else Const(0, 1)
             m.d.comb += [
-                amount.base.eq(self.align_shift[f"base{kind}"]),
+                amount.largest.eq(largest),
                 amount.exp.eq(exp[age]),
                 align.shift.eq(amount.shift),
+                align.integer.eq(self.align_shift.integer),
+                align.clear.eq(self.align_shift.integer | gone),
             ]
             if slot.windowed:
                 tz = DelayLine(m, f"tz{i}", self.a[f"slot{i}"].tz + self.b[f"slot{i}"].tz, first=1)
                 nonzero = DelayLine(m, f"nonzero{i}", self._nonzero(i), first=1)
+                limit = f"limit{plan.slot_class(slot)}"
                 m.d.comb += [
-                    amount.anchor.eq(anchor[age] & windowed),
+                    amount.limit.eq(
+                        self.align_amount[limit] if len(slot.limits) > 1 else slot.limits[0]
+                    ),
                     amount.tz.eq(tz[age]),
                     amount.nonzero.eq(nonzero[age]),
-                    amount.windowed.eq(self.align_shift.windowed),
-                    align.clear.eq(amount.gone),
+                    amount.windowed.eq(self.align_amount.windowed),
+                    align.window.eq(self.align_term.window),
                 ]
                 # Truncation of a magnitude: a negative product is raised by one.
-                raised = DelayLine(m, f"raised{i}", amount.dropped & ~amount.gone & product[-1])
+                raised = DelayLine(m, f"raised{i}", amount.dropped & ~gone & product[-1])
                 carries.append(raised[Aligner.latency])
                 self._lost.append(amount.dropped)
         if carries:
-            m.d.comb += tree.carry.eq(Cat(carries))
+            m.d.comb += [tree.carry.eq(Cat(carries)), tree.place.eq(self.align_sum.window)]
+
+    def _largest(self, m: Module) -> Value:
+        """The sum of exponents that is not shifted: E, or the format's largest, or both."""
+        plan = self.plan
+        largest: Value = Const(plan.anchors[-1], plan.largest_bits)
+        if len(plan.anchors) > 1:
+            largest = self.align_amount.largest  # 0 for windowed formats
+        if plan.has_windows:
+            self._anchor_line = self._anchor(m)
+            windowed = self.align_amount.windowed.replicate(plan.anchor_bits)
+            largest = largest | (self._anchor_line[plan.shift_age - 1] & windowed)
+        signal = Signal(plan.largest_bits, name="largest")
+        m.d.comb += signal.eq(largest)
+        return signal
 
     def _nonzero(self, i: int) -> Value:
         a, b = self.a[f"slot{i}"], self.b[f"slot{i}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from amaranth.hdl import Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from ..formats import Format, Specials
 from .logic import any_of, mux_one_hot
@@ -17,8 +17,8 @@ __all__ = ["Fields", "unpack"]
 class Fields:
     """A float taken apart.
 
-    `sign`; `exp`: biased exponent, a subnormal's is 1; `sig`: significand with its hidden bit,
-    lowest bit at bit 0; and what the code is: `zero`, `inf`, `nan` (`snan`: a signalling one).
+    `sign`; `exp`: biased exponent, a subnormal's is 1; `sig`: significand with its hidden bit;
+    and what the code is: `zero`, `inf`, `nan` (`snan`: a signalling one).
     Exponent and significand of Inf and NaN mean nothing.
     """
 
@@ -32,7 +32,12 @@ class Fields:
 
 
 def unpack(
-    m: Module, name: str, container: Value, choices: Sequence[tuple[Format, Value]]
+    m: Module,
+    name: str,
+    container: Value,
+    choices: Sequence[tuple[Format, Value]],
+    *,
+    at_top: bool = False,
 ) -> Fields:
     """Take a container apart in the chosen format.
 
@@ -42,6 +47,8 @@ def unpack(
     name : their prefix.
     container : the element, in the low bits.
     choices : float formats with their one-hot conditions; the last is taken if no other is.
+    at_top : the hidden bit is always the highest of `sig`; otherwise the lowest mantissa bit is
+        always bit 0.
     """
     formats = [fmt for fmt, _ in choices]
     exp_bits = max(fmt.exp for fmt in formats)
@@ -54,11 +61,19 @@ def unpack(
         return man, exp, container[low + fmt.bits - 1] if fmt.signed else Const(0, 1)
 
     parts = [(condition, fmt, *field(fmt)) for fmt, condition in choices]
+
+    def below(fmt: Format) -> int:
+        """Bits of `sig` below the format's own."""
+        return man_bits - fmt.man if at_top else 0
+
+    def placed(fmt: Format, man: Value) -> Value:
+        return Cat(Const(0, below(fmt)), man)
+
     man = Signal(max(1, man_bits), name=f"{name}_man")
     raw = Signal(exp_bits, name=f"{name}_raw")
     sign = Signal(name=f"{name}_sign")
     m.d.comb += [
-        man.eq(mux_one_hot([(c, man) for c, _, man, _, _ in parts])),
+        man.eq(mux_one_hot([(c, placed(fmt, man)) for c, fmt, man, _, _ in parts])),
         raw.eq(mux_one_hot([(c, exp) for c, _, _, exp, _ in parts])),
         sign.eq(mux_one_hot([(c, sign) for c, _, _, _, sign in parts])),
     ]
@@ -66,11 +81,12 @@ def unpack(
     lowest = Signal(name=f"{name}_lowest")  # zero or subnormal
     m.d.comb += lowest.eq((raw == 0) & ~powers)
     # The hidden bit stands above the format's own mantissa.
-    hidden = [(any_of(c for c, f, *_ in parts if f.man == bits), bits) for bits in
-              sorted({fmt.man for fmt in formats})]  # fmt: skip
+    places: dict[int, list[Value]] = {}
+    for c, fmt, *_ in parts:
+        places.setdefault(below(fmt) + fmt.man, []).append(c)
     sig = Signal(man_bits + 1, name=f"{name}_sig")
-    place = mux_one_hot([(c, Const(1 << bits, man_bits + 1)) for c, bits in hidden])
-    m.d.comb += sig.eq(man | (place & (~lowest).replicate(man_bits + 1)))
+    hidden = mux_one_hot([(any_of(c), Const(1 << n, man_bits + 1)) for n, c in places.items()])
+    m.d.comb += sig.eq(man | (hidden & (~lowest).replicate(man_bits + 1)))
     exp = Signal(exp_bits, name=f"{name}_exp")
     m.d.comb += exp.eq(raw | lowest)
     flags = {}

@@ -227,7 +227,8 @@ class FloatAccumulator(wiring.Component):
             m.d.sync += reg.eq(0)
         late = register(m, "c_integer_late", reg).as_signed()
         shift = self.control_coarse.shift
-        options = [(shift[i], late << (plan.frame_low + n)) for i, n in enumerate(plan.shifts)]
+        place = plan.frame_low + plan.integer_place
+        options = [(shift[i], late << (place + n)) for i, n in enumerate(plan.shifts)]
         placed = Signal(signed(plan.frame_bits), name="c_integer_placed")
         m.d.comb += placed.eq(mux_one_hot(options))
         return placed
@@ -327,7 +328,7 @@ class FloatAccumulator(wiring.Component):
     def _integer_bits(self, m: Module, frame: Value) -> tuple[Value, Signal]:
         """What an integer or Q output rounds, with stage select; `frame` is in stage normal."""
         plan = self.plan
-        low = plan.frame_low
+        low = plan.frame_low + plan.integer_place
         shift = list(enumerate(plan.shifts))
         control = self.control_normal
         view = Signal(rounding_input(plan), name="integer", reset_less=True)

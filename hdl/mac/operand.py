@@ -28,7 +28,8 @@ def operand_control(plan: MacPlan) -> data.StructLayout:
 def operand(slot: Slot) -> data.StructLayout:
     """A decoded lane.
 
-    `sig`: its two's complement significand, 0 if it takes no part. With floats also the biased
+    `sig`: its two's complement significand, 0 if it takes no part; a float's hidden bit is always
+    bit `Slot.significand_bits` - 1. With floats also the biased
     exponent `exp`, and of a lane that takes part: `active`, `negative` (the sign, zeros have one
     too), `zero`, `inf`, `nan`. With windowed floats also `tz`, the significand's trailing zeros.
     """
@@ -70,7 +71,7 @@ class OperandDecoder(wiring.Component):
         self.plan = plan
         super().__init__(
             {
-                "row": In(plan.row_bits),
+                "row": In(plan.cfg.row_bits),
                 "control": In(operand_control(plan)),
                 "operands": Out(operand_row(plan)),
             }
@@ -114,7 +115,7 @@ class OperandDecoder(wiring.Component):
             return Const(0, 1), Const(0, 1)
         container = self.row[slot.lsb : slot.lsb + max(f.fmt.container for f in slot.floats)]
         choices = [(f.fmt, control.format[f.index]) for f in slot.floats]
-        fields = unpack(m, f"lane{i}", container, choices)
+        fields = unpack(m, f"lane{i}", container, choices, at_top=True)
         is_float = any_of(control.format[f.index] for f in slot.floats)
         if integers:
             value = mux_one_hot(
@@ -134,8 +135,8 @@ class OperandDecoder(wiring.Component):
             decoded.nan.eq(fields.nan),
         ]
         if slot.windowed:
-            man = max(f.fmt.man for f in slot.floats if f.windowed)
-            m.d.comb += decoded.tz.eq(trailing_zeros(m, f"tz{i}", fields.sig[: man + 1]))
+            sig = fields.sig[-slot.windowed_significand_bits :]
+            m.d.comb += decoded.tz.eq(trailing_zeros(m, f"tz{i}", sig))
         return fields.nan, fields.snan
 
     def _integer(self, m: Module, i: int, slot: Slot, f: FormatPlan) -> Value:

@@ -4,9 +4,11 @@ Pure Python. Ages are cycles counted from the start of a uop: what has age n is 
 register, n cycles after `start`.
 
 Number axis. All products of a uop meet on one fixed-point axis. A float product's exponent is the
-sum of its operands' biased exponents. Exact formats stand at a constant place: bit 0 of the axis
-is the smallest product's lowest bit. For windowed formats bit 0 has the weight 2^(E-F) of
-numerics.md section 1. Integers stand at bit 0 as they are.
+sum of its operands' biased exponents. Each float format has an axis of its own, whose bit 0 is the
+smallest product's lowest bit (exact formats), or has the weight 2^(E-F) of numerics.md section 1
+(windowed ones). It is lifted onto the common axis so that the formats' largest exponents stand at
+one place: products of all formats enter a shifter alike, and are shifted down by what their
+exponent lacks. Integers stand at one place as they are.
 
 Frame. The sum meets C in a frame that has bits below the axis (for a C that is finer than the sum)
 and above it (for one that is coarser), as many as rounding can ever see.
@@ -14,7 +16,8 @@ and above it (for one that is coarser), as many as rounding can ever see.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..config import Config
@@ -50,8 +53,9 @@ class FormatPlan:
     windowed : a float whose axis hangs below the largest product.
     offset : place on the axis of the lowest bit of the largest product (the one with the largest
         exponents).
-    weight : weight (log2) of bit 0 of the axis; E, as the sum of two biased exponents, comes on
-        top for windowed formats.
+    lift : place on the common axis of bit 0 of the format's own.
+    weight : weight (log2) of bit 0 of the common axis; E, as the sum of two biased exponents,
+        comes on top for windowed formats.
     """
 
     fmt: Format
@@ -64,6 +68,7 @@ class FormatPlan:
     modular: bool = False
     windowed: bool = False
     offset: int = 0
+    lift: int = 0
     weight: int = 0
 
     @classmethod
@@ -102,9 +107,28 @@ class FormatPlan:
             weight=weight,
         )
 
+    def lifted(self, lift: int) -> FormatPlan:
+        """The same format with its axis `lift` places up on the common one."""
+        return replace(self, lift=lift, weight=self.weight - lift)
+
+    @property
+    def unit(self) -> int:
+        """Place on the format's own axis of a product of two ones with the largest exponents."""
+        return self.offset + 2 * self.fmt.man
+
+    @property
+    def most_shift(self) -> int:
+        """How far a float product is shifted down at most while some of it stays."""
+        return self.unit + 1 if self.windowed else self.offset
+
+    @property
+    def top(self) -> int:
+        """Width of the sum on the common axis."""
+        return self.lift + self.sum_bits
+
     @property
     def anchor(self) -> int:
-        """Largest sum of two biased exponents, the constant E of an exact format."""
+        """Largest sum of two biased exponents, the constant E of an exact format; 0 for others."""
         return 0 if self.windowed or not self.fmt.is_float else 2 * self.fmt.exp_max
 
 
@@ -139,31 +163,36 @@ class Pair:
         """Frame bits below the axis: significand, two guard bits, or what C can reach."""
         if not self.out.is_float:
             return 0
-        most = self.out.man + 3
-        if self.src.windowed:
-            return most
-        return min(most, max(0, -(self.c_place + self.out.exp_min)))
+        most = self.out.man + 3 - self.src.lift
+        return max(0, most if self.needs_sticky else min(most, self._c_reach))
+
+    @property
+    def _c_reach(self) -> int:
+        """Places below the axis of the lowest bit of C (not of windowed formats)."""
+        return -(self.c_place + self.out.exp_min)
 
     @property
     def bits_above(self) -> int:
-        """Frame bits above the axis."""
+        """Frame bits above the format's sum."""
         if not self.out.is_float:
             return max(1, self.out.bits + self.shift + 1 - self.src.sum_bits)
         most = self.out.man + 4
         if self.src.windowed:
             return most
         top = self.c_place + self.out.exp_max + self.out.man + 1  # first place above C
-        return min(most, max(1, top + 2 - self.src.sum_bits))
+        return min(most, max(1, top + 2 - self.src.top))
 
     @property
     def needs_sticky(self) -> bool:
         """Whether C can lie too low for the frame."""
-        return self.out.is_float and self.bits_below == self.out.man + 3
+        if not self.out.is_float:
+            return False
+        return self.src.windowed or self._c_reach >= self.out.man + 3 - self.src.lift
 
     @property
     def dominated_from(self) -> int:
         """Places on the axis from which on C needs no more of the sum than its sign."""
-        return self.src.sum_bits + 2
+        return self.src.top + 2
 
 
 @dataclass(frozen=True)
@@ -175,15 +204,46 @@ class Slot:
 
     @cached_property
     def operand_bits(self) -> int:
-        return max(f.operand_bits for f in self.formats)
+        return max(*(f.operand_bits for f in self.formats), self.significand_bits + 1)
+
+    @cached_property
+    def significand_bits(self) -> int:
+        """Width of a float's significand; narrower ones stand at its top. 0 without floats."""
+        return max((f.fmt.man + 1 for f in self.floats), default=0)
+
+    @cached_property
+    def magnitude_bits(self) -> int:
+        """Width of the magnitude of a float product."""
+        return 2 * self.significand_bits if self.significand_bits > 1 else 1
 
     @cached_property
     def product_bits(self) -> int:
-        return max(f.product_bits for f in self.formats)
+        """Width of a product, which has its sign on top."""
+        integers = [f.product_bits for f in self.formats if not f.fmt.is_float]
+        return max([self.magnitude_bits + 1] * bool(self.floats) + integers)
+
+    @cached_property
+    def integer_place(self) -> int:
+        """Place on the axis of bit 0 of an integer product."""
+        return max((f.lift for f in self.formats if not f.fmt.is_float), default=0)
+
+    @cached_property
+    def float_place(self) -> int:
+        """Place on the axis of bit 0 of a float product that is not shifted."""
+        return max(f.lift + f.unit for f in self.floats) - 2 * (self.significand_bits - 1)
+
+    @cached_property
+    def term_low(self) -> int:
+        """Place on the axis of the lowest bit that any product has."""
+        return min(f.lift for f in self.formats)
 
     @cached_property
     def term_bits(self) -> int:
-        return max(f.term_bits for f in self.formats)
+        """Width of a product on the axis."""
+        places = [f.lift + f.product_bits for f in self.formats if not f.fmt.is_float]
+        if self.floats:
+            places.append(self.float_place + self.magnitude_bits + 1)
+        return max(places)
 
     @cached_property
     def floats(self) -> tuple[FormatPlan, ...]:
@@ -208,45 +268,50 @@ class Slot:
         return len(self.floats) < len(self.formats)
 
     @cached_property
-    def exact_place(self) -> int:
-        """Where the aligner takes the products of exact floats in."""
-        return max((f.offset for f in self.floats if not f.windowed), default=0)
-
-    @cached_property
-    def windowed_place(self) -> int:
-        """Where it takes windowed floats in: as near to the exact ones as costs no further stage.
-
-        (The more the two kinds overlap, the fewer places are alive in the first stages.)
-        """
-        windowed = [f for f in self.floats if f.windowed]
-        exact = [f.product_bits for f in self.floats if not f.windowed]
-        if not windowed:
-            return 0
-        lowest = max(f.offset for f in windowed)
-        if not exact:
-            return lowest
-        bits = max(f.product_bits for f in windowed)
-        reach = (1 << max(self.exact_place, lowest + bits).bit_length()) - 1
-        return max(lowest, min(self.exact_place + max(exact), reach) - bits)
-
-    def place(self, f: FormatPlan) -> int:
-        return self.windowed_place if f.windowed else self.exact_place
-
-    @cached_property
     def shift_bits(self) -> int:
-        """Width of the aligner's shift amount: windowed products can leave the axis altogether."""
-        most = 0
-        for f in self.floats:
-            most = max(most, self.place(f) + (f.product_bits if f.windowed else 0))
-        return max(1, most.bit_length())
+        """Width of the aligner's shift amount."""
+        return max(1, *(f.most_shift.bit_length() for f in self.floats))
 
     def lane(self, f: FormatPlan) -> int:
         """Number of the lane of format `f` that this slot multiplies."""
         return self.lsb // f.fmt.container
 
-    def shift_base(self, f: FormatPlan) -> int:
-        """What the aligner shifts a float product by, but for E minus its exponents' sum."""
-        return self.place(f) - f.offset + f.anchor
+    @cached_property
+    def windowed_significand_bits(self) -> int:
+        """Width of a windowed float's significand, within `significand_bits`."""
+        return max(f.fmt.man + 1 for f in self.floats if f.windowed)
+
+    def dropped_from(self, f: FormatPlan) -> int:
+        """Most that a product without trailing zeros is shifted without losing bits.
+
+        (Trailing zeros count within `windowed_significand_bits`.)
+        """
+        return f.unit - 2 * (self.windowed_significand_bits - 1)
+
+    @cached_property
+    def limits(self) -> tuple[int, ...]:
+        """The different `dropped_from`."""
+        return tuple(sorted({self.dropped_from(f) for f in self.floats if f.windowed}))
+
+    @cached_property
+    def limit_bits(self) -> int:
+        """Width of a signed limit, with room for the trailing zeros of a product."""
+        return _signed_bits(self.limits[0], self.limits[-1] + (2 << self.tz_bits))
+
+
+def _on_one_axis(formats: Sequence[FormatPlan]) -> tuple[FormatPlan, ...]:
+    """The formats lifted onto the common axis."""
+    floats = [f for f in formats if f.fmt.is_float]
+    unit = max((f.unit for f in floats), default=0)
+    lifted = {f: f.lifted(unit - f.unit) for f in floats}
+    # Integers stand as high as the floats of the narrowest lanes allow: the low bits of the terms
+    # of the other slots are zero then, which makes their adders narrower.
+    container = min(f.fmt.container for f in formats)
+    low = min((lifted[f].lift for f in floats if f.fmt.container == container), default=0)
+    room = max((f.top for f in lifted.values()), default=0)
+    room -= max((f.sum_bits for f in formats if f not in lifted), default=0)
+    place = max(0, min(low, room))
+    return tuple(lifted[f] if f in lifted else f.lifted(place) for f in formats)
 
 
 class MacPlan:
@@ -258,12 +323,9 @@ class MacPlan:
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
-        self.formats = tuple(FormatPlan.of(cfg, i, f) for i, f in enumerate(cfg.format_rows))
-
-    @property
-    def row_bits(self) -> int:
-        """Bits of an operand row."""
-        return self.cfg.row_bits
+        self.formats = _on_one_axis(
+            [FormatPlan.of(cfg, i, f) for i, f in enumerate(cfg.format_rows)]
+        )
 
     # -- slots -------------------------------------------------------------------------------
 
@@ -299,6 +361,16 @@ class MacPlan:
         return not all(f.fmt.is_float for f in self.formats)
 
     @cached_property
+    def anchors(self) -> tuple[int, ...]:
+        """The different constants `FormatPlan.anchor` of floats."""
+        return tuple(sorted({f.anchor for f in self.formats if f.fmt.is_float}))
+
+    @cached_property
+    def largest_bits(self) -> int:
+        """Width of E and of those constants."""
+        return max(self.anchor_bits, self.anchors[-1].bit_length())
+
+    @cached_property
     def anchor_slots(self) -> tuple[int, ...]:
         """Numbers of the slots whose products set E."""
         return tuple(i for i, slot in enumerate(self.slots) if slot.windowed)
@@ -310,7 +382,18 @@ class MacPlan:
 
     @cached_property
     def sum_bits(self) -> int:
-        return max(f.sum_bits for f in self.formats)
+        """Width of the sum on the axis."""
+        return max(f.top for f in self.formats)
+
+    @cached_property
+    def integer_place(self) -> int:
+        """Place on the axis of bit 0 of integers."""
+        return max((f.lift for f in self.formats if not f.fmt.is_float), default=0)
+
+    @cached_property
+    def windows(self) -> tuple[int, ...]:
+        """Places on the axis at which windows end, ascending."""
+        return tuple(sorted({f.lift for f in self.formats if f.windowed}))
 
     # -- outputs -----------------------------------------------------------------------------
 
@@ -371,7 +454,7 @@ class MacPlan:
     @cached_property
     def frame_high(self) -> int:
         """Frame bits above the axis."""
-        return max(1, max(p.src.sum_bits + p.bits_above for p in self.pairs) - self.sum_bits)
+        return max(1, max(p.src.top + p.bits_above for p in self.pairs) - self.sum_bits)
 
     @cached_property
     def frame_bits(self) -> int:
@@ -428,6 +511,12 @@ class MacPlan:
     def shift_age(self) -> int:
         """Age of the aligners' shift amounts; products wait for them."""
         return max(self.product_age, self.anchor_age + 1 if self.has_windows else 0)
+
+    @cached_property
+    def align_ages(self) -> dict[str, int]:
+        """Ages at which the aligners and the tree take the control of their uop, by stage."""
+        stages = ("amount", "shift", "term", "sum") if self.has_windows else ("amount", "shift")
+        return {name: self.shift_age - 1 + i for i, name in enumerate(stages)}
 
     @cached_property
     def term_age(self) -> int:
