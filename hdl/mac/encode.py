@@ -33,19 +33,19 @@ def rounded(plan: MacPlan) -> data.StructLayout:
     return data.StructLayout({"value": signed(bits), **dict.fromkeys(names, 1)})
 
 
-def _inf_code(out: Format) -> int:
-    """Code of +Inf; the NaN of formats that have none (numerics.md section 4)."""
-    if out.has_inf:
-        return ((1 << out.exp) - 1) << out.man
-    assert out.canonical_nan is not None
-    return out.canonical_nan
-
-
 def _largest_code(out: Format) -> int:
     """Code of the largest finite value."""
     if out.has_inf:
-        return _inf_code(out) - 1
-    return (1 << (out.exp + out.man)) - 2
+        return (((1 << out.exp) - 1) << out.man) - 1
+    return (1 << (out.exp + out.man)) - (2 if out.has_nan else 1)
+
+
+def _inf_code(out: Format) -> int:
+    """Code of +Inf; the NaN of formats that have none, and where there is neither the largest
+    finite value (numerics.md section 4)."""
+    if out.canonical_nan is None:
+        return _largest_code(out)
+    return _largest_code(out) + 1 if out.has_inf else out.canonical_nan
 
 
 class Encoder(wiring.Component):
@@ -195,13 +195,14 @@ class Encoder(wiring.Component):
         codes = []
         for out, condition in floats:
             bits = out.exp + out.man
-            assert out.canonical_nan is not None
-            nan_code = out.canonical_nan >> self._low(out)
+            # A format without NaN cannot meet one.
+            nan_code = (out.canonical_nan or 0) >> self._low(out)
             magnitude = Mux(to_inf, Const(_inf_code(out), bits), Const(_largest_code(out), bits))
             code = Mux(nan, Const(nan_code, bits), magnitude)[:bits]
             if out.signed:
                 # The NaN that stands for Inf has no sign.
-                code = Cat(code, sign & ~nan & (~to_inf if not out.has_inf else Const(1, 1)))
+                is_nan = to_inf if out.has_nan and not out.has_inf else Const(0, 1)
+                code = Cat(code, sign & ~nan & ~is_nan)
             codes.append((condition, Cat(Const(0, self._low(out)), code)))
         layout = data.StructLayout(
             {
@@ -228,6 +229,8 @@ class Encoder(wiring.Component):
         """Whether the rounded magnitude is beyond the largest finite value of `out`."""
         value = self.rounded.value
         bits = out.exp + out.man
+        if not out.has_nan:
+            return value[bits:].any()
         top = value[out.man : bits] if out.has_inf else value[:bits]
         return value[bits:].any() | top.all()
 

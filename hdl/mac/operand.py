@@ -71,7 +71,7 @@ class OperandDecoder(wiring.Component):
         self.plan = plan
         super().__init__(
             {
-                "row": In(plan.cfg.row_bits),
+                "row": In(plan.row_bits),
                 "control": In(operand_control(plan)),
                 "operands": Out(operand_row(plan)),
             }

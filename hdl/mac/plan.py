@@ -327,6 +327,11 @@ class MacPlan:
             [FormatPlan.of(cfg, i, f) for i, f in enumerate(cfg.format_rows)]
         )
 
+    @property
+    def row_bits(self) -> int:
+        """Bits of an operand row."""
+        return self.cfg.row_bits
+
     # -- slots -------------------------------------------------------------------------------
 
     @cached_property
