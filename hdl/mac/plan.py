@@ -25,7 +25,7 @@ from ..formats import Format, outputs
 from .multiply import Multiplier
 from .tree import SumTree
 
-__all__ = ["FormatPlan", "MacPlan", "Pair", "Slot"]
+__all__ = ["FormatPlan", "MacPlan", "Pair", "Slot", "on_one_axis"]
 
 
 def _log2_ceil(count: int) -> int:
@@ -299,19 +299,26 @@ class Slot:
         return _signed_bits(self.limits[0], self.limits[-1] + (2 << self.tz_bits))
 
 
-def _on_one_axis(formats: Sequence[FormatPlan]) -> tuple[FormatPlan, ...]:
-    """The formats lifted onto the common axis."""
+def on_one_axis(formats: Sequence[FormatPlan]) -> tuple[FormatPlan, ...]:
+    """The floats lifted onto a common axis; integers stay at its bit 0."""
+    unit = max((f.unit for f in formats if f.fmt.is_float), default=0)
+    return tuple(f.lifted(unit - f.unit) if f.fmt.is_float else f for f in formats)
+
+
+def _with_integers_lifted(formats: Sequence[FormatPlan]) -> tuple[FormatPlan, ...]:
+    """Integers as high as the floats of the narrowest lanes, if the sum gets no wider by that.
+
+    The low bits of the terms of slots that only those lanes use are zero then, which makes their
+    adders narrower.
+    """
     floats = [f for f in formats if f.fmt.is_float]
-    unit = max((f.unit for f in floats), default=0)
-    lifted = {f: f.lifted(unit - f.unit) for f in floats}
-    # Integers stand as high as the floats of the narrowest lanes allow: the low bits of the terms
-    # of the other slots are zero then, which makes their adders narrower.
-    container = min(f.fmt.container for f in formats)
-    low = min((lifted[f].lift for f in floats if f.fmt.container == container), default=0)
-    room = max((f.top for f in lifted.values()), default=0)
-    room -= max((f.sum_bits for f in formats if f not in lifted), default=0)
-    place = max(0, min(low, room))
-    return tuple(lifted[f] if f in lifted else f.lifted(place) for f in formats)
+    integers = [f for f in formats if not f.fmt.is_float]
+    narrowest = min(f.fmt.container for f in formats)
+    low = min((f.lift for f in floats if f.fmt.container == narrowest), default=0)
+    if not low or not integers:
+        return tuple(formats)
+    place = min(low, max(f.top for f in floats) - max(f.sum_bits for f in integers))
+    return tuple(f if f.fmt.is_float else f.lifted(max(0, place)) for f in formats)
 
 
 class MacPlan:
@@ -323,9 +330,8 @@ class MacPlan:
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
-        self.formats = _on_one_axis(
-            [FormatPlan.of(cfg, i, f) for i, f in enumerate(cfg.format_rows)]
-        )
+        formats = [FormatPlan.of(cfg, i, f) for i, f in enumerate(cfg.format_rows)]
+        self.formats = _with_integers_lifted(on_one_axis(formats))
 
     @property
     def row_bits(self) -> int:
