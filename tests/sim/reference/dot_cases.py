@@ -10,13 +10,18 @@ import random
 from dataclasses import dataclass, field
 
 from naive_mma import (
+    DOWN,
     INEXACT,
+    LISTED_WIDTH,
+    NEAREST,
     OVERFLOW,
     SAT_HIT,
     UNDERFLOW,
     UP,
     Dot,
     at,
+    default_window,
+    float_sum,
     floor_code,
     naive_dot,
     number,
@@ -31,6 +36,7 @@ from hdl.formats import FORMATS, Format, Kind, Specials, acc_mode, output_format
 __all__ = ["PAIRS", "Group", "Pair", "group_kinds", "kinds", "make_group", "required", "styles"]
 
 ROW_BITS = 128
+EXACT_LIMIT = 96
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,9 @@ class Pair:
     @property
     def window(self) -> int:
         """F where the default core cuts this pair's products, or 0."""
-        if self.src.kind is not Kind.FLOAT or self.src.sum_bits <= 96:
+        if self.src.kind is not Kind.FLOAT or LISTED_WIDTH[self.name] <= EXACT_LIMIT:
             return 0
-        return {"fp32": 64, "fp64": 106}.get(self.name, 32)
+        return default_window(self.src)
 
 
 PAIRS = [
@@ -215,7 +221,7 @@ class FloatMaker:
             return self.special(fmt)
         if rng.random() < self.zero_rate:
             return packed(0, self.sign() and fmt.signed, fmt)
-        if self.style == "wide":
+        if self.style == "wide" or (self.style == "zeros" and rng.random() < 0.5):
             exponent = rng.randint(low - fmt.man, high)
         else:
             exponent += rng.randint(-self.width, self.width)
@@ -270,7 +276,9 @@ class FloatMaker:
 
     def total(self, row: list[int], b: list[int]) -> int | None:
         """Exact sum of the products, None where it is no number."""
-        dot = naive_dot(self.pair.name, row, b, None, **self.fields | {"beta": 1})
+        src, out = self.pair.src, self.pair.out
+        alpha = self.fields["alpha"]
+        dot = float_sum(src, out, row, b, None, False, alpha, EXACT_LIMIT, default_window(src))
         return None if dot.special else dot.total
 
     def fill_lane(self, row: list[int], b: list[int]) -> None:
@@ -356,10 +364,14 @@ class FloatMaker:
         return self.c_at(lead(total) - self.pair.unit - self.pair.out.man - far)
 
     def c_small(self, total: int) -> int:
-        low, _ = exponent_range(self.pair.out)
+        out, unit = self.pair.out, self.pair.unit
+        low, _ = exponent_range(out)
         kind = self.rng.random()
-        if kind < 0.4:
-            return self.c_cancel(total) if kind < 0.2 else self.c_zero(total)
+        if kind < 0.3:
+            return self.c_cancel(total) if kind < 0.15 else self.c_zero(total)
+        if kind < 0.7 and out.specials is not Specials.E8M0:
+            normal = at(1 << out.man, out, unit) * self.rng.choice((1, -1))
+            return near_code(normal - total, out, unit, self.rng.randint(0, 1))
         return self.c_at(low - self.rng.randint(-2, self.pair.out.man + 1))
 
     def c_cancel(self, total: int) -> int:
@@ -595,6 +607,8 @@ def kinds(dot: Dot, pair: Pair) -> set[str]:
             found.add("subnormal")
         if magnitude == 0 and out.specials is not Specials.E8M0:
             found.add("rounds to zero")
+        if magnitude == 1 << out.man and abs(dot.total) < at(magnitude, out, pair.unit):
+            found.add("tiny, to normal" if dot.flags & UNDERFLOW else "not tiny, to normal")
     return found
 
 
@@ -649,6 +663,8 @@ def required(pair: Pair, rnd: int) -> dict[str, int]:
             need["underflow"] = seldom
             if out.signed or rnd != UP:
                 need["rounds to zero"] = seldom
+            if rnd in (NEAREST, UP) or (rnd == DOWN and out.signed):
+                need |= {"tiny, to normal": seldom, "not tiny, to normal": seldom}
     if not out.signed:
         need["negative into unsigned"] = often
     last, beyond = (at(top_code(out) + step, out, pair.unit) for step in (0, 1))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
-from hdl.formats import Format, Kind, Specials, acc_mode, lookup, output_format
+from hdl.formats import FORMATS, Format, Kind, Specials, acc_mode, lookup, output_format
 
 INEXACT, SAT_HIT, INVALID, OVERFLOW, UNDERFLOW = 1, 2, 4, 8, 16
 NEAREST, UP, DOWN, TO_ZERO = range(4)
@@ -35,13 +35,11 @@ class Number(NamedTuple):
     exponent: int = 0
 
 
-@cache
 def scale(fmt: Format) -> int:
     """Every finite magnitude of a float format is a whole number of 2^-scale."""
     return fmt.bias if fmt.specials is Specials.E8M0 else fmt.bias - 1 + fmt.man
 
 
-@cache
 def unit_of(fmt: Format, out: Format) -> int:
     """Products, C and every result of a pair of formats are whole numbers of 2^-unit."""
     if fmt.kind is not Kind.FLOAT:
@@ -62,8 +60,13 @@ def at(magnitude: int, fmt: Format, unit: int) -> int:
     return ((1 << fmt.man) + mantissa) << unit + exponent - fmt.bias - fmt.man
 
 
-@lru_cache(1 << 18)
 def number(code: int, fmt: Format) -> Number:
+    return _number(code, fmt.name)
+
+
+@lru_cache(1 << 18)
+def _number(code: int, name: str) -> Number:
+    fmt = FORMATS[name]
     if fmt.top_aligned:
         code >>= fmt.container - fmt.bits
     code &= (1 << fmt.bits) - 1
@@ -107,7 +110,6 @@ def round_integer(value: int, one: int, rnd: int) -> int:
     return low + (rnd == UP or (rnd == TO_ZERO and value < 0))
 
 
-@cache
 def top_code(fmt: Format) -> int:
     """Exponent and mantissa bits of the largest finite value."""
     top = (1 << (fmt.exp + fmt.man)) - 1
@@ -184,6 +186,7 @@ class Dot:
     addend : C, 0 where it takes no part.
     spread : largest exponent of a product less the smallest.
     special : a NaN or an Inf is the result.
+    zero_signs : signs of the zeros among products and C.
     """
 
     code: int
@@ -193,9 +196,11 @@ class Dot:
     addend: int
     spread: int
     special: bool
+    zero_signs: set[bool] = frozenset()
 
 
-def float_dot(fmt, out, a, b, c, rnd, sat, alpha, exact_limit, window) -> Dot:
+def float_sum(fmt, out, a, b, c, sat, alpha, exact_limit, window) -> Dot:
+    """The exact sum, or the NaN or Inf instead; a sum's code is still to be found."""
     unit = unit_of(fmt, out)
     pairs = [(number(x, fmt), number(y, fmt)) for x, y in zip(a, b, strict=True)]
     c = None if c is None else number(c, out)
@@ -252,16 +257,24 @@ def float_dot(fmt, out, a, b, c, rnd, sat, alpha, exact_limit, window) -> Dot:
             zero_signs.add(c.negative)
         else:
             terms.append(addend)
-    if total:
-        code, flags = float_result(total, unit, out, rnd, sat, flags)
+    return Dot(0, flags, terms, total, addend, spread, False, zero_signs)
+
+
+def float_dot(fmt, out, a, b, c, rnd, sat, alpha, exact_limit, window) -> Dot:
+    dot = float_sum(fmt, out, a, b, c, sat, alpha, exact_limit, window)
+    if dot.special:
+        return dot
+    if dot.total:
+        unit = unit_of(fmt, out)
+        dot.code, dot.flags = float_result(dot.total, unit, out, rnd, sat, dot.flags)
     elif out.specials is Specials.E8M0:
-        code, flags = 0, flags | SAT_HIT | INEXACT
+        dot.flags |= SAT_HIT | INEXACT
     else:
         negative = rnd == DOWN
-        if not terms and len(zero_signs) == 1:
-            (negative,) = zero_signs
-        code = packed(0, negative and out.signed, out)
-    return Dot(code, flags, terms, total, addend, spread, False)
+        if not dot.terms and len(dot.zero_signs) == 1:
+            (negative,) = dot.zero_signs
+        dot.code = packed(0, negative and out.signed, out)
+    return dot
 
 
 def infinite_result(negative: bool, out: Format, sat: bool) -> tuple[int, int]:
@@ -301,6 +314,10 @@ def integer_dot(fmt, out, a, b, c, rnd, sat, alpha) -> Dot:
     return Dot(code, flags, terms, total, addend, 0, False)
 
 
+def default_window(fmt: Format) -> int:
+    return {"fp32": 64, "fp64": 106}.get(fmt.name, 32)
+
+
 def naive_dot(
     ft, a, b, c, *, bovf=0, acc=0, rnd=0, sat=0, alpha=0, beta=0, exact_limit=96, window=None
 ) -> Dot:
@@ -311,7 +328,7 @@ def naive_dot(
     if fmt.kind is not Kind.FLOAT:
         return integer_dot(fmt, out, a, b, c, rnd, sat and (acc or not bovf), alpha)
     if window is None:
-        window = {"fp32": 64, "fp64": 106}.get(fmt.name, 32)
+        window = default_window(fmt)
     return float_dot(fmt, out, a, b, c, rnd, sat and out.bits <= 8, alpha, exact_limit, window)
 
 

@@ -254,6 +254,13 @@ def test_q32_32_sums_modulo_2_to_96():
     assert d == (5 << 32)  # 2 * 2^62 wraps out of the value's 64 bits
 
 
+@pytest.mark.parametrize("sat", [0, 1])
+def test_q32_32_wraps_where_rounding_carries_over_its_top(sat):
+    top = (1 << 63) - 1
+    result = dot("q32_32", [(1 << 32) - 1], [1], top, rnd=UP, sat=sat)
+    assert result == (1 << 63, INEXACT)
+
+
 @pytest.mark.parametrize(
     ("arguments", "fields", "message"),
     [
