@@ -15,6 +15,9 @@ __all__ = ["PRESETS", "Config", "ConfigError", "preset"]
 VERSION_CODE = 1
 """mxinfo[54:47]."""
 
+UNITS = ("vector",)
+"""What `Config.units` may name."""
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be built: one line that says what is wrong and how to mend it."""
@@ -54,7 +57,7 @@ class Config:
     csr_base : number of the first CSR, mxcfg.
     exact_limit : widest exact float sum, in bits; wider formats are windowed.
     window : fraction bits kept below the largest product, by format name.
-    units : optional units built, of "vector", "mx", "pool", "symstat" (later releases).
+    units : optional units built: "vector" ("mx", "pool", "symstat": later releases).
     cells : cells of a cluster (later releases build more than 1).
     """
 
@@ -170,7 +173,10 @@ class Config:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         for name in self.units:
-            raise ConfigError(f"unit {name!r} is not built yet: leave units empty")
+            if name not in UNITS:
+                raise ConfigError(f"unit {name!r} is not built yet: use {', '.join(UNITS)}")
+        if len(set(self.units)) != len(self.units):
+            raise ConfigError("units names a unit twice")
         for name, bits in self.window.items():
             fmt = fmt_table.FORMATS.get(name)
             if fmt is None or not fmt.is_float:
@@ -199,6 +205,11 @@ class Config:
     @property
     def tiles_log2(self) -> int:
         return _log2(self.tiles)
+
+    @property
+    def has_vector(self) -> bool:
+        """The vector mode is built."""
+        return "vector" in self.units
 
     @property
     def split(self) -> bool:

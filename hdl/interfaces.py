@@ -40,6 +40,7 @@ __all__ = [
     "tile_row",
     "tile_word",
     "transpose_parts",
+    "vector_op",
 ]
 
 ERROR_NONE, ERROR_ILLEGAL, ERROR_BADGEOM, ERROR_BUS = range(4)
@@ -221,23 +222,37 @@ def mac_op(cfg: Config) -> data.StructLayout:
     this output (numerics.md section 4). `rnd`: rounding mode. `a_unsigned`, `b_unsigned`: integer
     operands without sign. `rows`, `cols`: the elements of the m_par x n_par block that are written
     and so set flags. `c_byte`: byte of the C row where the block's columns start.
+
+    `vector` (with the unit of that name): the uop computes one word of z from a word of x and one
+    of y, all its columns; see `vector_op`. `k` then counts the elements of this word of z, and
+    `overwrite` means that the old word is not read.
     """
-    return data.StructLayout(
-        {
-            "ft": bits_for(len(cfg.format_rows)),
-            "out": bits_for(len(cfg.output_formats)),
-            "k": bits_for(cfg.lanes(4) + 1),
-            "negate": 1,
-            "overwrite": 1,
-            "sat": 1,
-            "rnd": 2,
-            "a_unsigned": 1,
-            "b_unsigned": 1,
-            "rows": cfg.m_par,
-            "cols": cfg.n_par,
-            "c_byte": cfg.row_bytes_log2,
-        }
-    )
+    fields: dict[str, object] = {
+        "ft": bits_for(len(cfg.format_rows)),
+        "out": bits_for(len(cfg.output_formats)),
+        "k": bits_for(cfg.lanes(4) + 1),
+        "negate": 1,
+        "overwrite": 1,
+        "sat": 1,
+        "rnd": 2,
+        "a_unsigned": 1,
+        "b_unsigned": 1,
+        "rows": cfg.m_par,
+        "cols": cfg.n_par,
+        "c_byte": cfg.row_bytes_log2,
+    }
+    if cfg.has_vector:
+        fields["vector"] = vector_op()
+    return data.StructLayout(fields)
+
+
+def vector_op() -> data.StructLayout:
+    """What a uop of the vector mode does with the elements.
+
+    `on`: it is one. `kind`: `isa.VectorOp`. `same`: z has the format of x and y, not that of
+    `out`. `eighth`: eighth of the rows of x and y at which this word of z starts.
+    """
+    return data.StructLayout({"on": 1, "kind": 3, "same": 1, "eighth": 3})
 
 
 def mac_flags() -> data.StructLayout:
