@@ -28,6 +28,7 @@ from .codes import random_codes, values_like
 from .driver import SimulationError
 from .engines import ENGINES, EngineMissing
 from .gemm_call import DEFAULT_LATENCY, TRANSPOSES, GemmResult, gemm
+from .kernels import TILINGS
 from .reference.numerics import output
 
 __all__ = ["GemmResult", "gemm", "main"]
@@ -56,7 +57,11 @@ def _parser() -> Parser:
         parser.add_argument(f"--{name}", type=int, help=f"leading dimension of {name[2].upper()}")
     parser.add_argument("--preset", default="ame32", help="the core (%(default)s)")
     parser.add_argument("--engine", default="auto", help=", ".join(ENGINES))
-    parser.add_argument("--tiling", default="auto", help="auto, 1x1 or 2x2")
+    parser.add_argument(
+        "--tiling",
+        default="auto",
+        help="auto, " + ", ".join(TILINGS) + "; 4x4 runs as 2x2 where the guard refuses it",
+    )
     parser.add_argument(
         "--from",
         dest="files",
@@ -124,10 +129,13 @@ def _print_text(result: GemmResult) -> None:
 
     cycles = f"{result.cycles:,}" if result.cycles else "not modelled"
     rate = f"{result.macs / result.cycles:.1f}" if result.cycles else "unknown"
+    tiling = result.tiling
+    if result.flags["guard_fallback"]:
+        tiling += " (the guard refused 4x4)"
     raised = [name for name, value in result.flags.items() if value]
     lines = (
         ("GEMM", f"{result.m} x {result.n} x {result.k}, {result.ft} to {result.out.name}"),
-        ("core", f"{result.preset}, tiling {result.tiling}, L2 latency {result.latency}"),
+        ("core", f"{result.preset}, tiling {tiling}, L2 latency {result.latency}"),
         ("engine", f"{result.engine}, {result.seconds:.2f} s"),
         ("cycles", cycles),
         ("MAC/cycle", f"{rate} of {result.peak_macs_per_cycle} at peak"),

@@ -13,12 +13,10 @@ import numpy as np
 
 from hdl.config import Config
 from hdl.formats import Format
-from hdl.isa import Tiling
 
 from .codes import code_dtype
 from .cores import as_config, shared_core
-from .kernels import Matrix
-from .kernels.plan import Tiles
+from .kernels import TILINGS, Matrix, Tiles
 from .layout import GUARD_BYTES, PlacedMatrix
 from .memory import Memory
 from .options import choose, format_pair
@@ -147,7 +145,7 @@ def mma(
 
     program = Program(cfg)
     program.set_cfg(fmt.name, **fields)
-    tiles = Tiles.of(cfg, Tiling.T1X1, out.container)
+    tiles = Tiles.of(cfg, TILINGS["1x1"], out.container)
     operands = (("a", tiles.a_buffers[0]), ("b", tiles.b_buffers[0]))
     program.set_tile(columns, m, n)
     for name, tile in operands:
@@ -155,10 +153,10 @@ def mma(
     result_place = places["c"].matrix.base, places["c"].matrix.stride
     result_tile = tiles.c_sets[0]
     if c is not None:
-        program.mld("c", result_tile, *result_place, n=tiles.result)
+        program.mld("c", result_tile, *result_place, n=tiles.result, cfile=tiles.cfile)
     program.set_tile(used, m, n)
     program.mmacc(result_tile, *(tile for _, tile in operands), beta=beta, alpha=alpha)
-    program.mst("c", result_tile, *result_place, n=tiles.result)
+    program.mst("c", result_tile, *result_place, n=tiles.result, cfile=tiles.cfile)
     program.mfence()
 
     core = shared_core(cfg, engine)

@@ -85,7 +85,7 @@ class Case:
             "ldb": k + draw.choice((0, 1, 7)),
             "ldc": n + draw.choice((0, 1, 7)),
             "offsets": tuple(draw.choice((0, 0, draw.randrange(64))) for _ in range(3)),
-            "tiling": draw.choice(("auto", "1x1", "2x2")),
+            "tiling": draw.choice(("auto", "1x1", "2x2", "1x4", "4x1", "4x4")),
             "seed": self.seed,
             **self.options,
         }

@@ -19,17 +19,20 @@ class _Writer:
         self.plan = plan
         self.program = Program(plan.cfg)
         self._fields: dict[str, int] = {"k": 1, "m": 1, "n": 1, "tiling": isa.Tiling.T1X1}
+        self._cfile = plan.tiles.cfile
         self._mxtile: int | None = None
 
-    def _geometry(self, **fields: int) -> None:
+    def _geometry(self, *, m=None, n=None, **fields: int) -> None:
         """Set the fields of mxtile that the next instruction looks at; the others stay.
 
-        M and N of whole tiles are written as those of one tile, which is what holds in each.
+        `m` and `n` are rows and the tiles that share them. Those of whole tiles are written as
+        those of one tile, which is what holds in each.
         """
         rows = self.plan.cfg.rows
-        for name in ("m", "n"):
-            if name in fields and fields[name] % rows == 0:
-                fields[name] = rows
+        for name, pair in (("m", m), ("n", n)):
+            if pair is not None:
+                total, tiles = pair
+                fields[name] = rows if total == rows * tiles else total
         self._fields |= fields
         value = mxtile_value(**self._fields)
         if value != self._mxtile:
@@ -44,7 +47,8 @@ class _Writer:
     def loads(self, step: Step) -> None:
         """What a step reads of A and B."""
         for load in step.loads:
-            self._geometry(**{"k": load.k, "m" if load.what == "a" else "n": load.rows})
+            rows = load.rows, load.n if load.down else 1
+            self._geometry(**{"k": load.k, "m" if load.what == "a" else "n": rows})
             matrix = self.plan.matrix(load.what)
             self.program.mld(
                 load.what,
@@ -59,7 +63,16 @@ class _Writer:
         """A step's mmaccs, and the stores of a block that it finishes."""
         problem = self.plan.problem
         for pair in step.pairs:
-            self._geometry(k=pair.k, m=pair.m, n=pair.n, tiling=pair.tiling)
+            macro = pair.macro
+            # A plan that the guard refuses asks all the same, wherever it runs what is granted.
+            asks = macro.guard4x4 or (self.plan.refused and macro is self.plan.tiles.macro)
+            self._geometry(
+                k=pair.k,
+                m=(pair.m, macro.a_tiles),
+                n=(pair.n, macro.b_tiles),
+                tiling=macro.tiling,
+                guard4x4=asks,
+            )
             self.program.mmacc(
                 pair.c, pair.a, pair.b, beta=int(pair.first), alpha=int(problem.alpha < 0)
             )
@@ -67,19 +80,21 @@ class _Writer:
             self._c(self.program.mst, group)
 
     def _c(self, move, group: CGroup) -> None:
-        self._geometry(m=group.rows, n=group.columns)
+        self._geometry(m=(group.rows, 1), n=(group.columns, group.groups), guard4x4=group.packed)
         c = self.plan.problem.c
-        move("c", group.tile, c.address(group.row, group.column), c.stride, n=group.n)
+        address = c.address(group.row, group.column)
+        move("c", group.tile, address, c.stride, n=group.n, cfile=self._cfile)
 
     def zeros(self) -> None:
         """Store zeros over all of C: what is left of a product along no K at all."""
         plan, c, height = self.plan, self.plan.problem.c, self.plan.cfg.rows
         tile, count = plan.tiles.c_sets[0], plan.tiles.result
-        self.program.mzero(tile, n=count)
+        self.program.mzero(tile, n=count, cfile=self._cfile)
         for row in range(0, c.rows, height):
             for column in range(0, c.columns, height):
                 rows, columns = min(height, c.rows - row), min(height, c.columns - column)
-                self._c(self.program.mst, CGroup(tile, count, rows, columns, row, column))
+                group = CGroup(tile, count, 1, False, rows, columns, row, column)
+                self._c(self.program.mst, group)
 
 
 def gemm_program(plan: GemmPlan) -> Program:

@@ -1,4 +1,4 @@
-"""How a GEMM is cut up: tilings, tile registers, blocks of C, steps along K, and their bound."""
+"""How a GEMM is cut up: blocks of C, steps along K, and their bound."""
 
 from __future__ import annotations
 
@@ -9,80 +9,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from hdl.config import Config
-from hdl.isa import Tiling
 
 from ..codes import row_bytes
 from .problem import GemmProblem, Matrix
+from .tiles import GROUP_STRIDE, MAX_TILES, TILINGS, Macro, Tiles, pow2_above, pow2_below
 
-__all__ = ["TILINGS", "CGroup", "GemmPlan", "Load", "Pair", "Step", "Tiles", "plan_gemm"]
-
-TILINGS: dict[str, Tiling] = {"1x1": Tiling.T1X1, "2x2": Tiling.T2X2}
-"""Tilings that the kernels use, by name."""
-LATER_TILINGS = ("1x4", "4x1", "4x4")
-
-GROUP_STRIDE = 4
-"""Tiles from one C group of a macro to the next (isa.md section 2)."""
-MAX_TILES = 8
-"""Most tiles that one load or store names."""
-
-
-def _pow2_below(count: int) -> int:
-    """The largest power of two that is at most `count`."""
-    return 1 << count.bit_length() - 1
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """Which tile registers hold what, for one tiling.
-
-    C takes the lower half of the file, A the third quarter, B the last, so that with 4 banks
-    results and loads, and reads of B and of C, never meet in a bank.
-
-    Parameters
-    ----------
-    tiling : the macro.
-    result : tiles of one rows x rows result.
-    c_sets : first tile of C for each set; blocks of C take turns.
-    a_buffers, b_buffers : first tile of each buffer; steps along K take turns.
-    deep : tiles of K that one buffer holds, more than 1 only in 1x1.
-    """
-
-    tiling: Tiling
-    result: int
-    c_sets: tuple[int, ...]
-    a_buffers: tuple[int, ...]
-    b_buffers: tuple[int, ...]
-    deep: int
-
-    @classmethod
-    def of(cls, cfg: Config, tiling: Tiling, out_bits: int) -> Tiles:
-        """The allocation. Raises ValueError where the file is too small for the macro."""
-        name = next(key for key, value in TILINGS.items() if value == tiling)
-        result = cfg.result_tiles(out_bits)
-        c_tiles, quarter = cfg.tiles // 2, cfg.tiles // 4
-        pairs = tiling.a_tiles * tiling.b_tiles
-        if pairs == 1:
-            c_sets = tuple(range(0, c_tiles - result + 1, result))
-            deep = max(1, _pow2_below(max(1, quarter // 2))) if quarter else 1
-            deep = min(deep, MAX_TILES)
-        else:
-            span = GROUP_STRIDE * pairs
-            sets = GROUP_STRIDE // result if result <= GROUP_STRIDE else 0
-            c_sets = tuple(
-                first + result * index
-                for first in range(0, c_tiles - span + 1, span)
-                for index in range(sets)
-            )
-            deep = 1
-        a_size, b_size = tiling.a_tiles * deep, tiling.b_tiles * deep
-        a_buffers = tuple(range(c_tiles, c_tiles + quarter - a_size + 1, a_size))
-        b_buffers = tuple(range(c_tiles + quarter, cfg.tiles - b_size + 1, b_size))
-        if not (c_sets and a_buffers and b_buffers):
-            raise ValueError(
-                f"tiling {name} with {out_bits}-bit results does not fit in {cfg.tiles} tiles: "
-                f"use a smaller tiling or more tiles"
-            )
-        return cls(tiling, result, c_sets, a_buffers, b_buffers, deep)
+__all__ = ["CGroup", "GemmPlan", "Load", "Pair", "Step", "plan_gemm"]
 
 
 @dataclass(frozen=True)
@@ -110,9 +42,12 @@ class Load:
 
 @dataclass(frozen=True)
 class Pair:
-    """One mmacc: tiles of A from `a` on, of B from `b` on, C from `c` on."""
+    """One mmacc: tiles of A from `a` on, of B from `b` on, C from `c` on.
 
-    tiling: Tiling
+    `m` and `n` count the rows of all tiles of A, of B, together.
+    """
+
+    macro: Macro
     c: int
     a: int
     b: int
@@ -124,10 +59,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class CGroup:
-    """One mld or mst of C: `n` tiles from `tile` on, `rows` x `columns` from (`row`, `column`)."""
+    """One mld or mst of C: `n` tiles from `tile` on, `rows` x `columns` from (`row`, `column`).
+
+    The tiles hold `groups` results side by side; with `packed`, as 4x4 leaves them.
+    """
 
     tile: int
     n: int
+    groups: int
+    packed: bool
     rows: int
     columns: int
     row: int
@@ -172,19 +112,29 @@ class GemmPlan:
     ----------
     cfg : the core.
     problem : what to compute, already checked.
-    tiling : a name of `TILINGS`.
+    tiling : a name of `tiles.TILINGS`.
 
     Attributes
     ----------
     tiles : which tile registers hold what.
+    refused : 4x4 was asked for, but the guard will not grant it.
+    name : the tiling that the core will run.
     lanes : elements of K of one mma.
     """
 
     def __init__(self, cfg: Config, problem: GemmProblem, tiling: str):
         self.cfg = cfg
         self.problem = problem
-        self.name = tiling
-        self.tiles = Tiles.of(cfg, TILINGS[tiling], problem.out.container)
+        asked = TILINGS[tiling]
+        try:
+            self.tiles = Tiles.of(cfg, asked, problem.out.container)
+        except ValueError:
+            if not asked.guard4x4:
+                raise
+            # The guard will refuse it: what it falls back to, still asking.
+            self.tiles = Tiles.of(cfg, TILINGS["2x2"], problem.out.container)
+        self.refused = asked.guard4x4 and not self.tiles.macro.guard4x4
+        self.name = self.tiles.macro.name
         self.lanes = cfg.lanes(problem.fmt.container)
 
     # -- walking -------------------------------------------------------------------------------
@@ -195,67 +145,57 @@ class GemmPlan:
         full, rest = divmod(self.problem.k, self.lanes)
         at = 0
         while at < full:
-            count = min(self.tiles.deep, _pow2_below(full - at))
+            count = min(self.tiles.deep, pow2_below(full - at))
             pieces.append((at * self.lanes, count, self.lanes))
             at += count
         if rest:
             pieces.append((full * self.lanes, 1, rest))
         return pieces
 
-    def _groups(self, base: int, row: int, rows: int, column: int, columns: int) -> list[CGroup]:
+    def _macro(self, rows: int, columns: int) -> Macro:
+        """The macro for a block of C: the plan's, or a smaller one where that is not filled.
+
+        M and N up to a tile's rows would mean as many in every tile of a larger one.
+        """
+        height, whole = self.cfg.rows, self.tiles.macro
+        a_tiles = 1 if rows <= height else whole.a_tiles
+        b_tiles = 1 if columns <= height else whole.b_tiles
+        if (a_tiles, b_tiles) == (whole.a_tiles, whole.b_tiles):
+            return whole
+        if a_tiles == b_tiles == 1:
+            return TILINGS["1x1"]
+        return TILINGS["1x4" if a_tiles == 1 else "4x1"]
+
+    def _groups(
+        self, macro: Macro, base: int, row: int, rows: int, column: int, columns: int
+    ) -> list[CGroup]:
         """The loads or stores of one block of C whose first tile is `base`."""
-        height, tiles = self.cfg.rows, self.tiles
-        across = tiles.tiling.b_tiles
+        height, result = self.cfg.rows, self.tiles.result
+        stride, packed = macro.group_stride(result), macro.guard4x4
+        across = -(-columns // height)
+        joined = pow2_above(across)
         groups = []
         for i in range(-(-rows // height)):
             part = min(height, rows - height * i)
-            first = base + GROUP_STRIDE * across * i
-            if columns > height and tiles.result < GROUP_STRIDE:
+            first = base + stride * macro.b_tiles * i
+            place = row + height * i
+            if across > 1 and result < GROUP_STRIDE and result * joined <= MAX_TILES:
                 # Narrow results: one instruction along the row makes whole lines.
                 groups.append(
-                    CGroup(first, tiles.result * across, part, columns, row + height * i, column)
+                    CGroup(first, result * joined, joined, packed, part, columns, place, column)
                 )
                 continue
-            for j in range(-(-columns // height)):
-                groups.append(
-                    CGroup(
-                        first + GROUP_STRIDE * j,
-                        tiles.result,
-                        part,
-                        min(height, columns - height * j),
-                        row + height * i,
-                        column + height * j,
-                    )
-                )
+            for j in range(across):
+                wide = min(height, columns - height * j)
+                tile, left = first + stride * j, column + height * j
+                groups.append(CGroup(tile, result, 1, packed, part, wide, place, left))
         return groups
-
-    def _pairs(
-        self, c: int, a: int, b: int, k: int, rows: int, columns: int, first: bool
-    ) -> Iterator[Pair]:
-        """The mmaccs of one K slice of a block: the macro, or 1x1 where it is not whole."""
-        height, tiling = self.cfg.rows, self.tiles.tiling
-        a_used, b_used = -(-rows // height), -(-columns // height)
-        if (a_used, b_used) == (tiling.a_tiles, tiling.b_tiles):
-            yield Pair(tiling, c, a, b, k, rows, columns, first)
-            return
-        for i in range(a_used):
-            for j in range(b_used):
-                yield Pair(
-                    Tiling.T1X1,
-                    c + GROUP_STRIDE * (i * tiling.b_tiles + j),
-                    a + i,
-                    b + j,
-                    k,
-                    min(height, rows - height * i),
-                    min(height, columns - height * j),
-                    first,
-                )
 
     def steps(self) -> Iterator[Step]:
         """Every step, in order: blocks of C row by row, K ascending inside a block."""
         problem, tiles, height = self.problem, self.tiles, self.cfg.rows
-        macro_rows = height * tiles.tiling.a_tiles
-        macro_columns = height * tiles.tiling.b_tiles
+        macro_rows = height * tiles.macro.a_tiles
+        macro_columns = height * tiles.macro.b_tiles
         pieces = self._k_pieces()
         count = block = 0
         for row in range(0, problem.m, macro_rows):
@@ -263,7 +203,8 @@ class GemmPlan:
             for column in range(0, problem.n, macro_columns):
                 columns = min(macro_columns, problem.n - column)
                 c = tiles.c_sets[block % len(tiles.c_sets)]
-                groups = tuple(self._groups(c, row, rows, column, columns))
+                macro = self._macro(rows, columns)
+                groups = tuple(self._groups(macro, c, row, rows, column, columns))
                 block += 1
                 for index, (at, deep, k) in enumerate(pieces):
                     a = tiles.a_buffers[count % len(tiles.a_buffers)]
@@ -271,9 +212,8 @@ class GemmPlan:
                     count += 1
                     first = index == 0 and not problem.beta
                     pairs = [
-                        pair
+                        Pair(macro, c, a + t, b + t, k, rows, columns, first and t == 0)
                         for t in range(deep)
-                        for pair in self._pairs(c, a + t, b + t, k, rows, columns, first and t == 0)
                     ]
                     yield Step(
                         c=c,
@@ -287,7 +227,7 @@ class GemmPlan:
                     )
 
     def _load(self, what: str, tile: int, deep: int, k: int, row: int, rows: int, at: int) -> Load:
-        down = -(-rows // self.cfg.rows)
+        down = pow2_above(-(-rows // self.cfg.rows))
         return Load(what, tile, max(deep, down), down > 1, k, rows, row, at)
 
     def matrix(self, what: str) -> Matrix:
@@ -302,13 +242,13 @@ class GemmPlan:
         per_uop = cfg.n_par // cfg.uop_columns(self.problem.out.container)
 
         def blocks(total: int, tiles: int, par: int) -> int:
-            sizes = [min(cfg.rows, total - cfg.rows * t) for t in range(tiles)]
+            sizes = [min(cfg.rows, max(0, total - cfg.rows * t)) for t in range(tiles)]
             return sum(-(-size // par) for size in sizes)
 
-        tiling = pair.tiling
+        macro = pair.macro
         return (
-            blocks(pair.m, tiling.a_tiles, cfg.m_par)
-            * blocks(pair.n, tiling.b_tiles, cfg.n_par)
+            blocks(pair.m, macro.a_tiles, cfg.m_par)
+            * blocks(pair.n, macro.b_tiles, cfg.n_par)
             * per_uop
         )
 
@@ -341,20 +281,27 @@ class GemmPlan:
 def plan_gemm(cfg: Config, problem: GemmProblem, tiling: str = "auto") -> GemmPlan:
     """The plan for a tiling, or the one with the lowest bound for "auto".
 
-    Raises `ValueError` for an unknown tiling, one that is not built yet or does not fit.
+    A 4x4 that the core's guard refuses is planned as the 2x2 that will run. Raises `ValueError`
+    for a tiling that is unknown or does not fit.
     """
     if tiling in TILINGS:
         return GemmPlan(cfg, problem, tiling)
-    if tiling in LATER_TILINGS:
-        raise ValueError(f"tiling {tiling} is not built yet: use auto, {' or '.join(TILINGS)}")
     if tiling != "auto":
         raise ValueError(f"unknown tiling {tiling!r}: use auto, {' or '.join(TILINGS)}")
     plans = []
-    for name in TILINGS:
+    for name, macro in TILINGS.items():
+        # A macro with one tile of A pays only where there is no second one; likewise B.
+        if macro.pairs == 4 and (
+            (macro.a_tiles == 1 and problem.m > cfg.rows)
+            or (macro.b_tiles == 1 and problem.n > cfg.rows)
+        ):
+            continue
         try:
-            plans.append(GemmPlan(cfg, problem, name))
+            plan = GemmPlan(cfg, problem, name)
         except ValueError:
             continue  # too few tiles for this macro
+        if not plan.refused:
+            plans.append(plan)
     if not plans:
         raise ValueError(f"a GEMM does not fit in {cfg.tiles} tiles: use more tiles")
     return min(plans, key=lambda plan: plan.bound) if len(plans) > 1 else plans[0]

@@ -9,6 +9,7 @@ import pytest
 
 from sim import gemm, gemm_call
 from sim.driver import SimulationError
+from sim.kernels import TILINGS
 
 KEYS = [
     *("m", "n", "k", "ft", "preset", "tiling", "engine", "latency", "cycles", "macs"),
@@ -31,7 +32,7 @@ def test_json_has_exactly_its_keys(capsys) -> None:
     assert figures["macs"] == 20 * 18 * 40
     assert figures["peak_macs_per_cycle"] == 256
     assert figures["latency"] == 9 and figures["bit_exact"] is True
-    assert figures["engine"] == "model" and figures["tiling"] in ("1x1", "2x2")
+    assert figures["engine"] == "model" and figures["tiling"] in TILINGS
     assert figures["utilisation"] is None, "the model has no cycles"
 
 
@@ -122,7 +123,7 @@ WRONG = [
     ((3, 3, 3, "--ft", "int9"), "unknown number format 'int9'"),
     ((3, 3, 3, "--ft", "int64"), "ame32 does not build int64"),
     ((3, 3, 3, "--preset", "ame33"), "unknown preset 'ame33'"),
-    ((3, 3, 3, "--tiling", "4x1"), "tiling 4x1 is not built yet"),
+    ((3, 3, 3, "--tiling", "4x2"), "unknown tiling '4x2': use auto, 1x1 or 2x2"),
     ((3, 3, 3, "--trans", "ct"), "--trans is one of nn, nt, tn, tt, not ct"),
     ((3, 3, 3, "--no-pack"), "without packing is not built yet"),
     ((3, 3, 3, "--ldc", "2"), "ldc = 2 is below a row of C"),
@@ -156,3 +157,13 @@ def test_an_engine_that_is_missing_is_one_line(capsys) -> None:
     status = gemm.main(["3", "3", "3", "--engine", "fpga"])
     err = capsys.readouterr().err
     assert status == 2 and "unknown engine 'fpga'" in err and err.count("\n") == 1
+
+
+def test_a_refused_4x4_is_shown(capsys) -> None:
+    status, out, _ = run(capsys, 32, 32, 16, "--tiling", "4x4", "--engine", "model")
+    assert status == 0
+    assert "tiling 2x2 (the guard refused 4x4)" in out and "guard_fallback" in out
+    status, out, _ = run(
+        capsys, 32, 32, 16, "--tiling", "4x4", "--engine", "model", "--preset", "ame32-split"
+    )
+    assert status == 0 and "tiling 4x4," in out and "guard_fallback" not in out

@@ -10,12 +10,12 @@ from hdl.config import preset
 from hdl.formats import ACC_MODES, FORMATS, outputs
 from sim.codes import random_codes
 from sim.gemm import gemm
-from sim.kernels import Matrix
+from sim.kernels import TILINGS, Matrix
 from sim.layout import GUARD_BYTES, PlacedMatrix
 from sim.memory import READ, Memory
 
 
-@pytest.mark.parametrize("name", ["ame32", "tiny"])
+@pytest.mark.parametrize("name", ["ame32", "ame32-split", "tiny"])
 def test_random_cases(name: str) -> None:
     for index in range(150):
         case = Case(SEED + index)
@@ -33,6 +33,8 @@ def test_random_cases(name: str) -> None:
         {"tiles": 16, "banks": 2},
         {"tiles": 8, "banks": 1},
         {"addr_bits": 20},
+        {"accumulators": "split"},
+        {"accumulators": "split", "tiles": 16, "banks": 2},
     ],
     ids=str,
 )
@@ -52,7 +54,7 @@ def test_other_geometries(changes: dict) -> None:
     assert done >= 20
 
 
-@pytest.mark.parametrize("tiling", ["1x1", "2x2"])
+@pytest.mark.parametrize("tiling", TILINGS)
 @pytest.mark.parametrize("bits", list(OUTPUTS))
 def test_accumulating_blocks_in_turn(bits: int, tiling: str) -> None:
     """beta = 1 over many short blocks: C of the next is loaded while older ones are in work."""
@@ -63,6 +65,27 @@ def test_accumulating_blocks_in_turn(bits: int, tiling: str) -> None:
     result = gemm(a, b, c, beta=1, tiling=tiling, engine="model", **OUTPUTS[bits])
     expected = product(a, b, c, bits=bits)
     assert np.array_equal(result.c, (expected & (1 << bits) - 1).astype(result.c.dtype))
+
+
+@pytest.mark.parametrize(
+    ("ft", "out", "modes", "granted"),
+    [
+        ("int8", "int8", {"bovf": 1}, {"ame32", "ame32-split"}),
+        ("int8", "int16", {}, {"ame32-split"}),
+        ("fp8_e4m3", "fp16", {}, {"ame32-split"}),
+        ("int8", "int32", {"acc": 1}, set()),
+        ("fp16", "fp32", {}, set()),
+    ],
+)
+@pytest.mark.parametrize("name", ["ame32", "ame32-split"])
+def test_the_guard_decides_a_4x4(name: str, ft: str, out: str, modes: dict, granted: set) -> None:
+    """Seed 000's allowed pairs pass where C fits; what is refused runs as 2x2 and says so."""
+    noise = np.random.default_rng(SEED)
+    a, b = random_codes(noise, (70, 40), FORMATS[ft]), random_codes(noise, (40, 90), FORMATS[ft])
+    result = gemm(a, b, ft=ft, tiling="4x4", preset=name, engine="model", **modes)
+    assert result.bit_exact and result.out.name == out
+    assert result.tiling == ("4x4" if name in granted else "2x2")
+    assert result.flags["guard_fallback"] == (name not in granted)
 
 
 @pytest.mark.parametrize("trans", ["nn", "nt", "tn", "tt"])
@@ -133,7 +156,6 @@ WRONG = [
     ({"ldc": 3}, "ldc = 3 is below a row of C, 4 elements"),
     ({"trans": "nc"}, "trans = 'nc' is unknown"),
     ({"pack": False}, "trans = nn without packing is not built yet"),
-    ({"tiling": "4x4"}, "tiling 4x4 is not built yet"),
     ({"tiling": "3x3"}, "unknown tiling '3x3'"),
     ({"ft": "int64"}, "ame32 does not build int64"),
     ({"ft": "int9"}, "unknown number format 'int9'"),

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from gemm_cases import SEED, SIZES
 
-from hdl.config import preset
+from hdl.config import Config, preset
 from hdl.formats import FORMATS
-from hdl.isa import Tiling
-from sim.kernels import GemmPlan, GemmProblem, Matrix, gemm_program, plan_gemm
-from sim.kernels.plan import GROUP_STRIDE, Tiles
+from sim.kernels import TILINGS, GemmPlan, GemmProblem, Matrix, Tiles, gemm_program, plan_gemm
 
 AME32 = preset("ame32")
+SPLIT = preset("ame32-split")
 INT8 = FORMATS["int8"]
 OUTS = ("int8", "int16", "int32")
 
@@ -26,12 +25,13 @@ def problem(m: int, n: int, k: int, out: str = "int16", **options: int) -> GemmP
     return GemmProblem(fmt=INT8, out=FORMATS[out], a=a, b=b, c=c, **options)
 
 
-@pytest.mark.parametrize("tiling", ["1x1", "2x2"])
-def test_every_product_once_and_every_result_stored_once(tiling: str) -> None:
+@pytest.mark.parametrize("cfg", [AME32, SPLIT], ids=lambda cfg: cfg.name)
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_every_product_once_and_every_result_stored_once(tiling: str, cfg: Config) -> None:
     draw = random.Random(SEED)
     for _ in range(30):
-        m, n, k = (draw.choice(SIZES) for _ in range(3))
-        plan = GemmPlan(AME32, problem(m, n, k, draw.choice(OUTS)), tiling)
+        m, n, k = (draw.choice((*SIZES, 75, 100)) for _ in range(3))
+        plan = GemmPlan(cfg, problem(m, n, k, draw.choice(OUTS)), tiling)
         macs = np.zeros((m, n), int)
         stored = np.zeros((m, n), int)
         held: dict[int, tuple[int, int, int]] = {}  # tile: first row, first element of K, how many
@@ -42,8 +42,9 @@ def test_every_product_once_and_every_result_stored_once(tiling: str) -> None:
                     column = load.column + (0 if load.down else load.k * t)
                     held[load.tile + t] = (row, column, load.k)
             for pair in step.pairs:
-                for i in range(pair.tiling.a_tiles):
-                    for j in range(pair.tiling.b_tiles):
+                for i in range(-(-pair.m // AME32.rows)):
+                    for j in range(-(-pair.n // AME32.rows)):
+                        assert i < pair.macro.a_tiles and j < pair.macro.b_tiles
                         row, at, length = held[pair.a + i]
                         column, at_b, _ = held[pair.b + j]
                         assert at == at_b and pair.k == length
@@ -59,29 +60,62 @@ def test_every_product_once_and_every_result_stored_once(tiling: str) -> None:
         assert (macs == k).all() and (stored == 1).all(), where
 
 
-@pytest.mark.parametrize("tiling", list(Tiling)[:2])
+# C sets by tiling and width, in one file and with a file of its own.
+SETS = {
+    ("1x1", 8): (16, 32),
+    ("1x1", 16): (8, 16),
+    ("1x1", 32): (4, 8),
+    ("1x1", 64): (2, 4),
+    **{(name, 8): (4, 8) for name in ("2x2", "1x4", "4x1")},
+    **{(name, 16): (2, 4) for name in ("2x2", "1x4", "4x1")},
+    **{(name, 32): (1, 2) for name in ("2x2", "1x4", "4x1")},
+    ("4x4", 8): (1, 2),
+    ("4x4", 16): (0, 1),
+}
+
+
+@pytest.mark.parametrize("cfg", [AME32, SPLIT], ids=lambda cfg: cfg.name)
 @pytest.mark.parametrize("out_bits", [8, 16, 32, 64])
-def test_tile_registers_are_apart_and_in_their_banks(tiling: Tiling, out_bits: int) -> None:
-    if tiling is Tiling.T2X2 and out_bits == 64:
-        with pytest.raises(ValueError, match=r"2x2 with 64-bit results does not fit"):
-            Tiles.of(AME32, tiling, out_bits)
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_tile_registers_are_apart_and_in_their_banks(tiling, out_bits, cfg) -> None:
+    macro = TILINGS[tiling]
+    sets = SETS.get((tiling, out_bits), (0, 0))[cfg.split]
+    if not sets:
+        with pytest.raises(ValueError, match=f"{tiling} with {out_bits}-bit results does not fit"):
+            Tiles.of(cfg, macro, out_bits)
         return
-    tiles = Tiles.of(AME32, tiling, out_bits)
-    pairs = tiling.a_tiles * tiling.b_tiles
+    tiles = Tiles.of(cfg, macro, out_bits)
+    stride = out_bits // 8 if tiling == "4x4" else 4
     used = [
-        first + GROUP_STRIDE * pair + part
+        first + stride * pair + part
         for first in tiles.c_sets
-        for pair in range(pairs)
+        for pair in range(macro.pairs)
         for part in range(tiles.result)
     ]
-    assert len(used) == len(set(used)) and max(used) < 16
-    assert len(tiles.c_sets) == 16 // (pairs * tiles.result)
+    assert len(used) == len(set(used)) and max(used) < (32 if cfg.split else 16)
+    assert len(tiles.c_sets) == sets
+    a, b = (range(16), range(16, 32)) if cfg.split else (range(16, 24), range(24, 32))
     for buffers, count, bank in (
-        (tiles.a_buffers, tiling.a_tiles, range(16, 24)),
-        (tiles.b_buffers, tiling.b_tiles, range(24, 32)),
+        (tiles.a_buffers, macro.a_tiles, a),
+        (tiles.b_buffers, macro.b_tiles, b),
     ):
         used = [first + t for first in buffers for t in range(count * tiles.deep)]
         assert len(buffers) >= 2 and len(used) == len(set(used)) and set(used) <= set(bank)
+
+
+@pytest.mark.parametrize(
+    ("out", "cfg", "granted"),
+    [
+        *(("int8", AME32, True), ("int16", AME32, False), ("int32", AME32, False)),
+        *(("int8", SPLIT, True), ("int16", SPLIT, True), ("int32", SPLIT, False)),
+    ],
+)
+def test_asking_for_4x4(out: str, cfg: Config, granted: bool) -> None:
+    """What the guard will refuse is planned as the 2x2 that the core will run, still asking."""
+    plan = plan_gemm(cfg, problem(64, 64, 16, out), "4x4")
+    assert (plan.name, plan.refused) == (("4x4", False) if granted else ("2x2", True))
+    values = [request.rs1 for request in gemm_program(plan) if request.inst & 0x7F == 0x73]
+    assert any(value >> 18 & 1 for value in values[1:])
 
 
 @pytest.mark.parametrize(
@@ -94,6 +128,9 @@ def test_tile_registers_are_apart_and_in_their_banks(tiling: Tiling, out_bits: i
         ((64, 64, 64), "int32", "2x2", (1024, 1024, 1024)),
         ((64, 64, 64), "int8", "1x1", (1024, 2048, 256)),
         ((512, 512, 512), "int16", "2x2", (524288, 524288, 32768)),
+        ((64, 64, 16), "int8", "4x4", (256, 128, 256)),
+        ((16, 64, 16), "int16", "1x4", (64, 80, 128)),
+        ((64, 16, 16), "int16", "4x1", (64, 80, 128)),
         ((17, 5, 33), "int16", "1x1", (3 * 2 * 5, 82, 17 + 6)),
     ],
 )
@@ -136,12 +173,14 @@ def test_64_bit_results_count_two_cycles_a_uop() -> None:
 def test_auto_takes_the_lowest_bound() -> None:
     draw = random.Random(SEED)
     chosen = set()
-    for _ in range(20):
-        whole = problem(*(draw.choice(SIZES) for _ in range(3)))
+    for _ in range(40):
+        out = draw.choice(OUTS)
+        whole = problem(*(draw.choice(SIZES) for _ in range(3)), out)
         plan = plan_gemm(AME32, whole)
         chosen.add(plan.name)
-        assert plan.bound == min(GemmPlan(AME32, whole, name).bound for name in ("1x1", "2x2"))
-    assert chosen == {"1x1", "2x2"}
+        plans = [GemmPlan(AME32, whole, name) for name in TILINGS]
+        assert plan.bound == min(other.bound for other in plans if not other.refused)
+    assert chosen == set(TILINGS), f"seed {SEED}"
 
 
 def test_mxtile_is_written_only_when_it_changes() -> None:
