@@ -100,7 +100,8 @@ class _Writer:
 def gemm_program(plan: GemmPlan) -> Program:
     """The whole GEMM, from mxcfg to the mfence that sees the last store.
 
-    A step's operands are loaded as many steps ahead as there are buffers, less the one in use.
+    A step's operands are loaded as many steps ahead as there are buffers, less the one in use, but
+    no further than the core's slots hold the loads: the first product would wait for all of them.
     Lengths of K that are 0 give beta * C; sizes of C that are 0 give an mfence alone.
     """
     problem, tiles = plan.problem, plan.tiles
@@ -113,7 +114,8 @@ def gemm_program(plan: GemmPlan) -> Program:
         if not problem.beta and problem.m and problem.n:
             writer.zeros()
     else:
-        ahead = min(len(tiles.a_buffers), len(tiles.b_buffers)) - 1
+        slots = max(2, plan.cfg.slots // 2)  # pairs of loads
+        ahead = min(len(tiles.a_buffers), len(tiles.b_buffers), slots) - 1
         waiting: deque[tuple[Step, bool]] = deque()
 
         def multiply() -> None:

@@ -11,22 +11,26 @@ import numpy as np
 import pytest
 from gemm_cases import SEED, SIZES, Case, compiled
 
+from hdl.config import Config, preset
 from sim.gemm import gemm
 
+INT8 = preset("ame32-int8")
+SPLIT = INT8.replace(name="ame32-int8-split", accumulators="split")
 
-def check(case: Case, engine: str, preset: str) -> None:
-    where = f"{case}, engine {engine}, preset {preset}"
+
+def check(case: Case, engine: str, preset: str | Config) -> None:
+    where = f"{case}, engine {engine}, preset {getattr(preset, 'name', preset)}"
     result = gemm(case.a, case.b, case.c, engine=engine, preset=preset, **case.options)
     assert np.array_equal(result.c, case.expected()), where
     assert result.bit_exact, where
     assert result.bound_cycles <= result.cycles, where
 
 
-@pytest.mark.parametrize("preset", ["ame32", "tiny"])
-def test_random_cases_on_a_compiled_engine(preset: str) -> None:
+@pytest.mark.parametrize("cfg", [INT8, SPLIT, preset("tiny")], ids=lambda cfg: cfg.name)
+def test_random_cases_on_a_compiled_engine(cfg: Config) -> None:
     engine = compiled()
     for index in range(60):
-        check(Case(SEED + index), engine, preset)
+        check(Case(SEED + index, sizes=(*SIZES, 70, 100)), engine, cfg)
 
 
 def test_random_cases_on_pysim() -> None:
@@ -39,7 +43,7 @@ def test_every_size(m: int) -> None:
     engine = compiled()
     for n, k in itertools.product(SIZES, SIZES):
         case = Case(SEED + 10_000 * m + 100 * n + k, shape=(m, n, k))
-        check(case, engine, "ame32")
+        check(case, engine, INT8)
 
 
 FULL = np.full((128, 128), 3, np.int8)
@@ -48,6 +52,16 @@ FULL = np.full((128, 128), 3, np.int8)
 @pytest.mark.parametrize(
     ("options", "cycles"),
     [
+        # the operand that every tile of the other shares is read once for all four
+        ({"tiling": "1x4"}, 10470),
+        ({"tiling": "4x1"}, 10470),
+        # half the reads of 2x2; refused for 16-bit results in one file
+        ({"tiling": "4x4", "bovf": 1}, 8420),
+        ({"tiling": "4x4"}, 8460),
+        ({"tiling": "4x4", "preset": SPLIT}, 8680),
+        ({"tiling": "2x2", "preset": SPLIT}, 8460),
+        # two sets of C tiles: a block's stores and the next block's products overlap
+        ({"tiling": "2x2", "preset": SPLIT, "acc": 1}, 8640),
         # int8 -> int16: one uop a cycle but for the first loads and the last stores
         ({}, 8500),
         ({"latency": 31}, 8510),
@@ -59,24 +73,29 @@ FULL = np.full((128, 128), 3, np.int8)
         # rows that miss the beats' borders: three reads where there were two
         ({"offsets": (3, 0, 0)}, 12600),
     ],
-    ids=str,
+    ids=lambda value: (
+        str({k: getattr(v, "name", v) for k, v in value.items()}) if isinstance(value, dict) else ""
+    ),
 )
 def test_cycles_of_128_cubed(options: dict, cycles: int) -> None:
     """Cycles are exact and repeatable; the figure may fall, and the limit with it."""
-    result = gemm(FULL, FULL, engine=compiled(), **options)
+    result = gemm(FULL, FULL, engine=compiled(), **{"preset": INT8} | options)
     assert result.bit_exact
     assert result.bound_cycles <= result.cycles <= cycles, f"{result.cycles} cycles"
 
 
-def test_tails_cost_little() -> None:
+@pytest.mark.parametrize(("cfg", "tiling"), [(INT8, "auto"), (SPLIT, "4x4")])
+def test_tails_cost_little(cfg: Config, tiling: str) -> None:
     """Sizes that are no multiple of a tile against the same rounded up."""
     engine = compiled()
-    for m, n, k in ((100, 100, 100), (17, 33, 65)):
+    for m, n, k in ((100, 100, 100), (20, 20, 20), (17, 33, 65)):
         rounded = [-(-size // 16) * 16 for size in (m, n, k)]
         cycles = []
         for sizes in ((m, n, k), rounded):
             a = np.ones((sizes[0], sizes[2]), np.int8)
             b = np.ones((sizes[2], sizes[1]), np.int8)
             lds = {"lda": rounded[2], "ldb": rounded[2], "ldc": rounded[1]}
-            cycles.append(gemm(a, b, engine=engine, **lds).cycles)
+            result = gemm(a, b, engine=engine, preset=cfg, tiling=tiling, **lds)
+            assert result.bit_exact
+            cycles.append(result.cycles)
         assert cycles[0] <= 1.1 * cycles[1], f"{m} x {n} x {k}: {cycles}"
