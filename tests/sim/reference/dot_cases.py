@@ -329,13 +329,22 @@ class FloatMaker:
             return any_code(out, rng)
         if self.style == "zeros":
             return self.c_for_zeros(total)
-        aim = {"tie": self.c_tie, "inner tie": self.c_zero, "cancel": self.c_cancel,
+        aim = {"tie": self.c_tie, "inner tie": self.c_below_tie, "cancel": self.c_cancel,
                "edge": self.c_edge, "small": self.c_small, "C dominates": self.c_dominates,
                "C negligible": self.c_negligible}.get(self.style, self.c_close)  # fmt: skip
         return aim(total)
 
     def c_zero(self, total: int) -> int:
         return packed(0, self.sign() and self.pair.out.signed, self.pair.out)
+
+    def c_below_tie(self, total: int) -> int:
+        """No C, or one that breaks a tie of the products from far below."""
+        if self.rng.random() < 0.4:
+            return self.c_zero(total)
+        low, _ = exponent_range(self.pair.out)
+        if self.rng.random() < 0.5:
+            return self.c_negligible(total)
+        return self.c_at(self.rng.randint(low, max(low, lead(total) - self.pair.unit)))
 
     def c_for_zeros(self, total: int) -> int:
         if self.rng.random() < 0.7:
@@ -560,6 +569,8 @@ def rounding_kinds(dot: Dot, pair: Pair) -> set[str]:
             found.add(f"tie {lead(products) - lead(half)}")
     elif off < half >> 2:
         found |= {"near tie", f"near tie {lead(half) - lead(off)}"}
+        if dot.addend and abs(products) % (2 * half) == half:
+            found.add("C breaks a tie")
     top = top_code(out)
     last, beyond = at(top, out, unit), at(top + 1, out, unit)
     if value == last:
@@ -651,6 +662,8 @@ def required(pair: Pair, rnd: int) -> dict[str, int]:
     need |= {f"near tie {place}": 1 for place in range(3, src.man + 3)}
     need["largest"] = seldom
     low, high = exponent_range(src)
+    if 2 * (high - low) > out.man + 3:
+        need["C breaks a tie"] = seldom
     if low < high:
         need["wide exponents"] = often
     if pair.window:
@@ -663,7 +676,8 @@ def required(pair: Pair, rnd: int) -> dict[str, int]:
             need["underflow"] = seldom
             if out.signed or rnd != UP:
                 need["rounds to zero"] = seldom
-            if rnd in (NEAREST, UP) or (rnd == DOWN and out.signed):
+            upwards = rnd in (NEAREST, UP) or (rnd == DOWN and out.signed)
+            if upwards and 2 * scale(src) > scale(out) + 4:
                 need |= {"tiny, to normal": seldom, "not tiny, to normal": seldom}
     if not out.signed:
         need["negative into unsigned"] = often
