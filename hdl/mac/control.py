@@ -18,11 +18,13 @@ __all__ = ["ControlDecoder", "align_control"]
 def align_control(plan: MacPlan) -> data.StructLayout:
     """Control of the aligners.
 
-    `integer`, `windowed`: the format is. `window`: one-hot, in order of `MacPlan.windows`.
-    `largest`: `FormatPlan.anchor`, where formats differ. `limit0`, `limit1`, ...:
-    `Slot.dropped_from` for each class of slots in which formats differ.
+    `integer`, `windowed`: the format is. `guest`: it is the guest of slots. `window`: one-hot, in
+    order of `MacPlan.windows`. `largest`: `FormatPlan.anchor`, where formats differ. `limit0`,
+    `limit1`, ...: `Slot.dropped_from` for each class of slots in which formats differ.
     """
     fields: dict[str, object] = {"integer": 1, "windowed": 1, "window": len(plan.windows)}
+    if plan.has_guests:
+        fields["guest"] = 1
     if len(plan.anchors) > 1:
         fields["largest"] = plan.largest_bits
     for i, slot in enumerate(plan.slot_classes):
@@ -96,6 +98,9 @@ class ControlDecoder(wiring.Component):
                 any_of(formats[f.index] for f in plan.formats if not f.fmt.is_float)
             ),
         ]
+        if plan.has_guests:
+            guests = [slot.guest for slot in plan.slots]
+            m.d.comb += control.guest.eq(any_of(c for f, c in windowed.items() if f in guests))
         if len(plan.anchors) > 1:
             floats = [f for f in plan.formats if f.fmt.is_float]
             m.d.comb += control.largest.eq(

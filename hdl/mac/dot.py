@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -36,7 +36,8 @@ class DotProduct(wiring.Component):
     -------
     a, b : decoded rows, at age 1.
     align_amount, align_shift, align_term, align_sum : control of the aligners and the tree, from
-        age `shift_age - 1` on, one cycle after the other (`MacPlan.align_ages`).
+        age `shift_age - 1` on, one cycle after the other; align_guest at age 2
+        (`MacPlan.align_ages`).
     c : the element of C, at age `c_age`.
     control_... : control of the accumulator (`MacPlan.control_ages`).
     d, flags : the result, at age `latency - 1`, to be registered outside.
@@ -103,6 +104,7 @@ class DotProduct(wiring.Component):
         carries = []
         largest = self._largest(m)
         age = plan.shift_age - 1
+        hosts = {plan.guest_slot(i): i for i, slot in enumerate(plan.slots) if slot.split}
         for i, slot in enumerate(plan.slots):
             product = Signal(signed(slot.product_bits), name=f"p{i}")
             m.d.comb += product.eq(products[i][plan.shift_age])
@@ -110,12 +112,20 @@ class DotProduct(wiring.Component):
             m.d.comb += [align.p.eq(product), getattr(tree, f"term{i}").eq(align.term)]
             if not slot.floats:
                 continue
-            m.submodules[f"shift{i}"] = amount = ShiftAmount(slot, len(largest))
-            exp = DelayLine(m, f"exp{i}", self.a[f"slot{i}"].exp + self.b[f"slot{i}"].exp, first=1)
-            gone = amount.gone if slot.windowed else Const(0, 1)
+            exp = self._exponent(m, i)[age]
+            m.submodules[f"shift{i}"] = amount = ShiftAmount(slot, len(largest), len(exp))
+            gone = Const(0, 1)
+            if slot.has_windows:
+                gone = amount.gone
+                m.d.comb += [
+                    amount.windowed.eq(self.align_amount.windowed),
+                    align.window.eq(self.align_term.window),
+                ]
+            if slot.guest is not None:
+                m.d.comb += align.low.eq(products[hosts[i]][plan.shift_age])
             m.d.comb += [
                 amount.largest.eq(largest),
-                amount.exp.eq(exp[age]),
+                amount.exp.eq(exp),
                 align.shift.eq(amount.shift),
                 align.integer.eq(self.align_shift.integer),
                 align.clear.eq(self.align_shift.integer | gone),
@@ -130,8 +140,6 @@ class DotProduct(wiring.Component):
                     ),
                     amount.tz.eq(tz[age]),
                     amount.nonzero.eq(nonzero[age]),
-                    amount.windowed.eq(self.align_amount.windowed),
-                    align.window.eq(self.align_term.window),
                 ]
                 # Truncation of a magnitude: a negative product is raised by one.
                 raised = DelayLine(m, f"raised{i}", amount.dropped & ~gone & product[-1])
@@ -139,6 +147,24 @@ class DotProduct(wiring.Component):
                 self._lost.append(amount.dropped)
         if carries:
             m.d.comb += [tree.carry.eq(Cat(carries)), tree.place.eq(self.align_sum.window)]
+
+    def _exponent(self, m: Module, i: int) -> DelayLine:
+        """Sum of the exponents of slot `i`, or where it has a guest, that of the guest.
+
+        A guest is a product's low half: its exponent is less by the distance.
+        """
+        plan = self.plan
+        slot = plan.slots[i]
+        exp = DelayLine(m, f"exp{i}", self.a[f"slot{i}"].exp + self.b[f"slot{i}"].exp, first=1)
+        if slot.guest is None:
+            return exp
+        host = next(n for n, s in enumerate(plan.slots) if s.split and plan.guest_slot(n) == i)
+        a, b = self.a[f"slot{host}"].exp, self.b[f"slot{host}"].exp
+        guest = DelayLine(m, f"guest_exp{i}", a + b, first=1)[2]
+        distance = slot.guest.fmt.man + 1 - slot.guest_gap
+        here = Signal(ShiftAmount.amount_bits_of(slot, plan.largest_bits), name=f"exp_or_guest{i}")
+        m.d.comb += here.eq(Mux(self.align_guest.guest, guest - distance, exp[2]))
+        return DelayLine(m, f"late_exp{i}", here, first=2)
 
     def _largest(self, m: Module) -> Value:
         """The sum of exponents that is not shifted: E, or the format's largest, or both."""

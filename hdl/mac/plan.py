@@ -197,10 +197,21 @@ class Pair:
 
 @dataclass(frozen=True)
 class Slot:
-    """One multiplier's place in a row: the lanes of several formats that start at bit `lsb`."""
+    """One multiplier's place in a row: the lanes of several formats that start at bit `lsb`.
+
+    Parameters
+    ----------
+    lsb : in a row.
+    formats : those that are multiplied here.
+    split : the widest float's products are too wide for the shifter that the other formats need:
+        their low half is aligned and summed by another slot, which that format leaves idle.
+    guest : the format whose low halves this slot takes.
+    """
 
     lsb: int
     formats: tuple[FormatPlan, ...]
+    split: bool = False
+    guest: FormatPlan | None = None
 
     @cached_property
     def operand_bits(self) -> int:
@@ -228,21 +239,40 @@ class Slot:
         return max((f.lift for f in self.formats if not f.fmt.is_float), default=0)
 
     @cached_property
+    def cut(self) -> int:
+        """Low bits of a product that are aligned elsewhere."""
+        return self.significand_bits if self.split else 0
+
+    @cached_property
+    def shifted_bits(self) -> int:
+        """Width of the magnitude that is shifted."""
+        own = self.magnitude_bits - self.cut
+        return own if self.guest is None else max(own, self.guest.fmt.man + 1 + self.guest_gap)
+
+    @cached_property
+    def guest_gap(self) -> int:
+        """Places by which a guest enters lower than other products: it needs no wider shifts."""
+        assert self.guest is not None
+        reach = (1 << max(1, *(f.most_shift.bit_length() for f in self.floats))) - 1
+        return min(max(0, self.guest.most_shift - reach), self.guest.fmt.man + 1)
+
+    @cached_property
     def float_place(self) -> int:
         """Place on the axis of bit 0 of a float product that is not shifted."""
-        return max(f.lift + f.unit for f in self.floats) - 2 * (self.significand_bits - 1)
+        top = max(f.lift + f.unit for f in self.floats) + (self.significand_bits > 1)
+        return top + 1 - self.shifted_bits
 
     @cached_property
     def term_low(self) -> int:
         """Place on the axis of the lowest bit that any product has."""
-        return min(f.lift for f in self.formats)
+        return min(f.lift for f in (*self.formats, *((self.guest,) if self.guest else ())))
 
     @cached_property
     def term_bits(self) -> int:
         """Width of a product on the axis."""
         places = [f.lift + f.product_bits for f in self.formats if not f.fmt.is_float]
         if self.floats:
-            places.append(self.float_place + self.magnitude_bits + 1)
+            places.append(self.float_place + self.shifted_bits + 1)
         return max(places)
 
     @cached_property
@@ -252,6 +282,11 @@ class Slot:
     @cached_property
     def windowed(self) -> bool:
         return any(f.windowed for f in self.formats)
+
+    @cached_property
+    def has_windows(self) -> bool:
+        """Whether terms end at windows."""
+        return self.windowed or self.guest is not None
 
     @cached_property
     def exp_bits(self) -> int:
@@ -270,7 +305,8 @@ class Slot:
     @cached_property
     def shift_bits(self) -> int:
         """Width of the aligner's shift amount."""
-        return max(1, *(f.most_shift.bit_length() for f in self.floats))
+        guest = 0 if self.guest is None else self.guest.most_shift - self.guest_gap
+        return max(guest.bit_length(), 1, *(f.most_shift.bit_length() for f in self.floats))
 
     def lane(self, f: FormatPlan) -> int:
         """Number of the lane of format `f` that this slot multiplies."""
@@ -343,21 +379,36 @@ class MacPlan:
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         pitch = min(f.fmt.container for f in self.formats)
-        return tuple(
+        slots = [
             Slot(lsb, tuple(f for f in self.formats if lsb % f.fmt.container == 0))
             for lsb in range(0, self.cfg.row_bits, pitch)
-        )
+        ]
+        for i, slot in enumerate(slots):
+            wide = max(slot.floats, key=lambda f: f.fmt.man, default=None)
+            if wide is None or wide.fmt.container == pitch or slot.guest is not None:
+                continue
+            half = i + wide.fmt.container // pitch // 2
+            others = max((f.fmt.man + 1 for f in slot.floats if f is not wide), default=0)
+            # Only what is multiplied in pieces, and so as late as any product, is worth it.
+            pieces = Multiplier.pieces_of(wide.operand_bits)
+            if wide.windowed and pieces > 1 and slots[half].floats and 2 * others <= wide.fmt.man:
+                slots[i] = replace(slot, split=True)
+                slots[half] = replace(slots[half], guest=wide)
+        return tuple(slots)
+
+    def guest_slot(self, i: int) -> int:
+        """Number of the slot that takes the low halves of slot `i`, which is split."""
+        pitch = self.slots[1].lsb
+        return i + max(f.fmt.container for f in self.slots[i].floats) // pitch // 2
 
     @cached_property
     def slot_classes(self) -> tuple[Slot, ...]:
         """One slot of every kind: slots with the same formats are alike."""
-        found: dict[tuple[FormatPlan, ...], Slot] = {}
-        for slot in self.slots:
-            found.setdefault(slot.formats, slot)
-        return tuple(found.values())
+        return tuple({replace(slot, lsb=0): slot for slot in self.slots}.values())
 
     def slot_class(self, slot: Slot) -> int:
-        return [kind.formats for kind in self.slot_classes].index(slot.formats)
+        kinds = [replace(kind, lsb=0) for kind in self.slot_classes]
+        return kinds.index(replace(slot, lsb=0))
 
     @cached_property
     def has_floats(self) -> bool:
@@ -366,6 +417,10 @@ class MacPlan:
     @cached_property
     def has_windows(self) -> bool:
         return any(f.windowed for f in self.formats)
+
+    @cached_property
+    def has_guests(self) -> bool:
+        return any(slot.guest for slot in self.slots)
 
     @cached_property
     def has_integers(self) -> bool:
@@ -527,7 +582,8 @@ class MacPlan:
     def align_ages(self) -> dict[str, int]:
         """Ages at which the aligners and the tree take the control of their uop, by stage."""
         stages = ("amount", "shift", "term", "sum") if self.has_windows else ("amount", "shift")
-        return {name: self.shift_age - 1 + i for i, name in enumerate(stages)}
+        ages = {name: self.shift_age - 1 + i for i, name in enumerate(stages)}
+        return {"guest": self.EXP_AGE, **ages} if self.has_guests else ages
 
     @cached_property
     def term_age(self) -> int:
