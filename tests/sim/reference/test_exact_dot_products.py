@@ -12,7 +12,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from dot_cases import PAIRS, group_kinds, kinds, make_group, required, styles
+from dot_cases import make_group, styles
+from dot_codes import PAIRS
+from dot_kinds import group_kinds, kinds, required
 
 from sim.reference.numerics import mma
 
