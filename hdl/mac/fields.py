@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from ..formats import Format, Specials
-from .logic import any_of, mux_one_hot
+from .logic import any_of, mux_one_hot, pick_bits
 
 __all__ = ["Fields", "unpack"]
 
@@ -46,7 +46,7 @@ def unpack(
     m : module to put named signals in.
     name : their prefix.
     container : the element, in the low bits.
-    choices : float formats with their one-hot conditions; the last is taken if no other is.
+    choices : float formats with their one-hot conditions.
     at_top : the hidden bit is always the highest of `sig`; otherwise the lowest mantissa bit is
         always bit 0.
     """
@@ -54,58 +54,68 @@ def unpack(
     exp_bits = max(fmt.exp for fmt in formats)
     man_bits = max(fmt.man for fmt in formats)
 
-    def field(fmt: Format) -> tuple[Value, Value, Value]:
-        low = fmt.container - fmt.bits if fmt.top_aligned else 0
-        man = container[low : low + fmt.man] if fmt.man else Const(0, 1)
-        exp = container[low + fmt.man : low + fmt.man + fmt.exp]
-        return man, exp, container[low + fmt.bits - 1] if fmt.signed else Const(0, 1)
-
-    parts = [(condition, fmt, *field(fmt)) for fmt, condition in choices]
-
     def below(fmt: Format) -> int:
         """Bits of `sig` below the format's own."""
         return man_bits - fmt.man if at_top else 0
 
-    def placed(fmt: Format, man: Value) -> Value:
-        return Cat(Const(0, below(fmt)), man)
+    def places(fmt: Format) -> tuple[list[int | None], list[int | None], list[int | None]]:
+        """Where the container holds mantissa, exponent and sign."""
+        low = fmt.container - fmt.bits if fmt.top_aligned else 0
+        top = low + fmt.man + fmt.exp
+        return (
+            [*[None] * below(fmt), *range(low, low + fmt.man)],
+            [*range(low + fmt.man, top)],
+            [top if fmt.signed else None],
+        )
+
+    def field(numbers: Sequence[int | None]) -> Value:
+        return Cat(container[n] for n in numbers if n is not None)
 
     man = Signal(max(1, man_bits), name=f"{name}_man")
     raw = Signal(exp_bits, name=f"{name}_raw")
     sign = Signal(name=f"{name}_sign")
-    m.d.comb += [
-        man.eq(mux_one_hot([(c, placed(fmt, man)) for c, fmt, man, _, _ in parts])),
-        raw.eq(mux_one_hot([(c, exp) for c, _, _, exp, _ in parts])),
-        sign.eq(mux_one_hot([(c, sign) for c, _, _, _, sign in parts])),
+    where = [(condition, places(fmt)) for fmt, condition in choices]
+    for i, (signal, width) in enumerate(((man, man_bits), (raw, exp_bits), (sign, 1))):
+        m.d.comb += signal.eq(pick_bits(container, [(c, three[i]) for c, three in where], width))
+
+    def all_of(bits: Value) -> Value:
+        return bits.all() if len(bits) else Const(1, 1)
+
+    parts = [
+        (condition, fmt, field(three[0]), field(three[1]))
+        for (condition, three), fmt in zip(where, formats, strict=True)
     ]
     powers = any_of(c for c, fmt, *_ in parts if fmt.specials is Specials.E8M0)
     lowest = Signal(name=f"{name}_lowest")  # zero or subnormal
     m.d.comb += lowest.eq((raw == 0) & ~powers)
     # The hidden bit stands above the format's own mantissa.
-    places: dict[int, list[Value]] = {}
+    hidden_places: dict[int, list[Value]] = {}
     for c, fmt, *_ in parts:
-        places.setdefault(below(fmt) + fmt.man, []).append(c)
+        hidden_places.setdefault(below(fmt) + fmt.man, []).append(c)
     sig = Signal(man_bits + 1, name=f"{name}_sig")
-    hidden = mux_one_hot([(any_of(c), Const(1 << n, man_bits + 1)) for n, c in places.items()])
+    hidden = mux_one_hot(
+        [(any_of(c), Const(1 << n, man_bits + 1)) for n, c in hidden_places.items()]
+    )
     m.d.comb += sig.eq(man | (hidden & (~lowest).replicate(man_bits + 1)))
     exp = Signal(exp_bits, name=f"{name}_exp")
     m.d.comb += exp.eq(raw | lowest)
-    flags = {}
-    tests = {
-        "inf": [c & exp.all() & (man == 0) for c, fmt, man, exp, _ in parts if fmt.has_inf],
-        "nan": [
-            c & exp.all() & (man.any() if fmt.has_inf else man.all() if fmt.man else Const(1, 1))
-            for c, fmt, man, exp, _ in parts
-            if fmt.has_nan
-        ],
-        "snan": [
-            c & exp.all() & man.any() & ~man[-1]
-            for c, fmt, man, exp, _ in parts
-            if fmt.has_signalling_nan
-        ],
+    top = Signal(name=f"{name}_top")  # the highest exponent of the format
+    man_zero = Signal(name=f"{name}_man_zero")
+    unused = [any_of(c for c, fmt, *_ in parts if fmt.exp <= bit) for bit in range(exp_bits)]
+    m.d.comb += [top.eq((raw | Cat(unused)).all()), man_zero.eq(man == 0)]
+    flags = {
+        "inf": top & man_zero & any_of(c for c, fmt, *_ in parts if fmt.has_inf),
+        "nan": top
+        & (
+            (~man_zero & any_of(c for c, fmt, *_ in parts if fmt.has_inf))
+            | any_of(c & all_of(man) for c, fmt, man, _ in parts if fmt.has_nan and not fmt.has_inf)
+        ),
+        "snan": top
+        & ~man_zero
+        & any_of(c & ~man[-1] for c, fmt, man, _ in parts if fmt.has_signalling_nan),
     }
-    for kind, bits in tests.items():
-        flags[kind] = Signal(name=f"{name}_{kind}")
-        m.d.comb += flags[kind].eq(any_of(bits))
+    bits = {kind: Signal(name=f"{name}_{kind}") for kind in flags}
+    m.d.comb += [bits[kind].eq(value) for kind, value in flags.items()]
     zero = Signal(name=f"{name}_zero")
-    m.d.comb += zero.eq(lowest & (man == 0))
-    return Fields(sign, exp, sig, zero, flags["inf"], flags["nan"], flags["snan"])
+    m.d.comb += zero.eq(lowest & man_zero)
+    return Fields(sign, exp, sig, zero, **bits)

@@ -24,7 +24,7 @@ from ..interfaces import mac_flags
 from .accumulate_control import accumulate_control
 from .encode import Encoder, rounded
 from .fields import unpack
-from .logic import any_of, leading_zeros, mux_one_hot, shift_left
+from .logic import any_of, leading_zeros, mux_one_hot, shift_left, shift_left_top
 from .pipeline import DelayLine, register
 from .plan import MacPlan
 from .rounding import DOWN, NEAREST, TO_ZERO, UP
@@ -266,11 +266,12 @@ class FloatAccumulator(wiring.Component):
         ]
         fine_bits = min(4, len(up))
         exp = register(m, "exp", Mux(subnormal | none, 0, (room_left + 1)[:bits]).as_signed())
-        coarse = register(
-            m, "normal_coarse", shift_left(m, "norm_coarse", moved, up[fine_bits:], 1 << fine_bits)
-        )
+        # What the fine shift cannot lift to the two bits below the significand is only sticky.
+        keep = min(len(moved), plan.significand_bits + 3 + (1 << fine_bits) - 1)
+        top, below = shift_left_top(m, "norm_coarse", moved, up[fine_bits:], 1 << fine_bits, keep)
+        coarse = register(m, "normal_coarse", top)
         up_fine = register(m, "normal_up_fine", up[:fine_bits])
-        sticky = register(m, "sticky_normal", sticky)
+        sticky = register(m, "sticky_normal", sticky | below)
         none = register(m, "is_zero_normal", none)
         integer = self._integer_bits(m, moved) if plan.has_integers else None
 
@@ -279,11 +280,7 @@ class FloatAccumulator(wiring.Component):
         for i, out in enumerate(plan.outputs):
             if out.is_float:
                 by_man.setdefault(out.man, []).append(self.control_select.out[i])
-        # What the fine shift cannot lift to the two bits below the significand is only sticky.
-        spare = len(coarse) - (max(by_man) + 4) - ((1 << fine_bits) - 1)
-        spare = max(0, spare)
-        sticky = sticky | any_of(coarse[:spare])
-        shifted = shift_left(m, "norm_fine", coarse[spare:], up_fine)
+        shifted = shift_left(m, "norm_fine", coarse, up_fine)
         negative = coarse[-1]
         top = len(shifted) - 2  # place of the hidden bit
         inverted = {

@@ -10,7 +10,9 @@ __all__ = [
     "any_of",
     "leading_zeros",
     "mux_one_hot",
+    "pick_bits",
     "shift_left",
+    "shift_left_top",
     "shift_right",
     "trailing_zeros",
 ]
@@ -37,6 +39,31 @@ def mux_one_hot(options: Sequence[tuple[Value, Value | int]]) -> Value:
     return result
 
 
+def pick_bits(
+    value: Value, choices: Sequence[tuple[Value, Sequence[int | None]]], width: int
+) -> Value:
+    """Bits of `value` in the order of the choice whose (one-hot) condition holds; 0 if none does.
+
+    Parameters
+    ----------
+    value : where bits come from.
+    choices : conditions, with the numbers of the bits that they take, lowest first; None is 0.
+    width : of the result; choices that are shorter give 0 above.
+    """
+    bits = []
+    for i in range(width):
+        # Choices that find this bit in the same place share an input.
+        sources: dict[int, list[Value]] = {}
+        for condition, numbers in choices:
+            if i < len(numbers) and numbers[i] is not None:
+                sources.setdefault(numbers[i], []).append(condition)
+        if len(choices) == 1 and sources:
+            bits.append(value[next(iter(sources))])
+        else:
+            bits.append(any_of(any_of(c) & value[n] for n, c in sources.items()))
+    return Cat(bits)
+
+
 # Amaranth writes an expression out wherever it is used: what is used twice must be a signal, or
 # the text doubles with every level.
 
@@ -50,6 +77,29 @@ def shift_left(m: Module, name: str, value: Value, amount: Value, unit: int = 1)
         m.d.comb += stage.eq(Mux(amount[i], Cat(Const(0, step), value[: bits - step]), value))
         value = stage
     return value
+
+
+def shift_left_top(
+    m: Module, name: str, value: Value, amount: Value, unit: int, keep: int
+) -> tuple[Value, Value]:
+    """Top `keep` bits of `value << (amount * unit)`, and whether any bit below them is set.
+
+    What no later step can lift into the top is left out of the next one.
+    """
+    below = []
+    for i in reversed(range(len(amount))):
+        bits, step = len(value), min(unit << i, len(value))
+        needed = min(bits, keep + (unit << i) - unit)
+        spare = bits - needed
+        stage = Signal(needed, name=f"{name}_by{unit << i}")
+        moved = Cat(Const(0, step), value[: bits - step])
+        m.d.comb += stage.eq(Mux(amount[i], moved[spare:], value[spare:]))
+        if spare:
+            rest = Signal(name=f"{name}_below{unit << i}")
+            m.d.comb += rest.eq(Mux(amount[i], moved[:spare].any(), value[:spare].any()))
+            below.append(rest)
+        value = stage
+    return value, any_of(below)
 
 
 def shift_right(m: Module, name: str, value: Value, amount: Value, unit: int = 1) -> Value:
