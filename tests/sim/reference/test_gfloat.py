@@ -163,7 +163,7 @@ def check_sums(pair, count: int, rng, with_c: bool) -> int:
     src, out = pair.src, pair.out
     one = in_container(np.array([src.bias << src.man], np.uint64), src)
     a, b = pair_codes(src, count, rng), np.append(one, pair_codes(src, count, rng))
-    value_a, value_b = from_codes(a, src), from_codes(b, src)
+    value_a, value_b = (decode_ndarray(gfloat_info(src), low_bits(x, src)) for x in (a, b))
     judged = 0
     for rnd in range(4):
         for sat in (0, 1):
@@ -171,14 +171,11 @@ def check_sums(pair, count: int, rng, with_c: bool) -> int:
             alpha = int(rng.integers(2)) if src.signed and out.signed else 0
             with np.errstate(invalid="ignore"):
                 exact = value_a[:, None] * value_b[None, :] * (-1) ** alpha
-            if src.specials is not Specials.E8M0:
-                # Our windows keep single products whole, and so does float64.
-                assert (np.isnan(exact) | (exact != 0) | (value_a[:, None] * value_b == 0)).all()
             fields = {"bovf": pair.bovf, "acc": pair.acc, "rnd": rnd, "sat": sat, "alpha": alpha}
             known = np.isfinite(exact)
             if with_c:
                 c = pair_codes(out, exact.size, rng).reshape(exact.shape)
-                value_c = from_codes(c, out)
+                value_c = decode_ndarray(gfloat_info(out), low_bits(c, out))
                 with np.errstate(invalid="ignore"):
                     total = exact + value_c
                     back = total - value_c
