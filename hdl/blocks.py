@@ -60,7 +60,7 @@ BLOCKS: dict[str, Block] = {
     "slots": Block("issue.slots", "Slots", "instructions in flight and the scoreboard", _timing),
     "mma-split": Block("issue.split", "MmaSplit", "walks the blocks of an mmacc"),
     "ldst-split": Block("issue.split", "LdStSplit", "walks the rows of a load or store"),
-    "move-split": Block("issue.split", "MoveSplit", "walks the blocks of a move"),
+    "move-split": Block("issue.move_split", "MoveSplit", "walks the blocks of a move"),
     "tilefile": Block("tilefile.file", "TileFile", "tile registers: 4 read and 2 write ports"),
     "operand-path": Block("tilefile.transpose", "OperandPath", "makes and serves transposes"),
     "bank": Block("tilefile.bank", "Bank", "one bank of the tile registers"),
@@ -70,7 +70,7 @@ BLOCKS: dict[str, Block] = {
     "operand-decoder": Block("mac.operand", "OperandDecoder", "decodes one row", _plan),
     "load-pipe": Block("l2.load", "LoadPipe", "L2 read channel and row merge"),
     "store-pipe": Block("l2.store", "StorePipe", "row reads and L2 write channels"),
-    "move-unit": Block("units.move", "MoveUnit", "copies and zeroes tiles"),
+    "move-unit": Block("units.move", "MoveUnit", "copies, transposes and broadcasts"),
 }
 """Every block by the name that `--block` takes."""
 

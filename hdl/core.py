@@ -146,6 +146,10 @@ class Core(wiring.Component):
             decode.flags.eq(mac.flags),
             decode.flags_valid.eq(mac.flags_valid),
             decode.bus_error.eq(load.bus_error | store.bus_error),
+            move.scalar.eq(decode.scalar),
+            decode.scalar_done.eq(move.scalar_done),
+            decode.element_valid.eq(move.element_valid),
+            decode.element.eq(move.element),
             self.busy.eq(~(quiet & decode.idle)),
         ]
         return m

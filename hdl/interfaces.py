@@ -11,6 +11,7 @@ from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from .config import Config
+from .units.squares import buffer_words, square_words
 
 __all__ = [
     "ERROR_BADGEOM",
@@ -355,13 +356,19 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
 
 
 def move_fields(cfg: Config) -> data.StructLayout:
-    """Copy of `tiles` + 1 whole tiles from `src` to `dst`, or zeros (`zero`)."""
+    """A move `op` (`isa.MoveOp`) from `src` to `dst`, of `tiles` + 1 tiles where it is of several.
+
+    `size`: log2 of an element's bytes. `at`: byte of the source tile at which the row, the element
+    or, in its first row, the column starts.
+    """
     return data.StructLayout(
         {
             "dst": cfg.tile_bits,
             "src": cfg.tile_bits,
             "tiles": cfg.tiles_log2,
-            "zero": 1,
+            "op": 3,
+            "size": 2,
+            "at": cfg.rows_log2 + cfg.row_bytes_log2,
         }
     )
 
@@ -412,5 +419,25 @@ def mma_uop(cfg: Config) -> data.StructLayout:
 
 
 def move_uop(cfg: Config) -> data.StructLayout:
-    """One word copied, or zeroed."""
-    return data.StructLayout({"dst": tile_word(cfg), "src": tile_word(cfg), "zero": 1})
+    """One word read into the move unit's buffer, one written, or both.
+
+    `op`, `size`: as in `move_fields`; `at`: a byte of the word. `read`, `write`: do. `slot`: where
+    a word that is read goes; a transposed one is made from the square in the first slots or, with
+    `second`, from the one behind it, and is its word `pick`. `more`: the next uop of the unit is
+    to be of the same instruction.
+    """
+    return data.StructLayout(
+        {
+            "dst": tile_word(cfg),
+            "src": tile_word(cfg),
+            "op": 3,
+            "size": 2,
+            "at": cfg.m_par_log2 + cfg.row_bytes_log2,
+            "read": 1,
+            "write": 1,
+            "slot": bits_for(buffer_words(cfg)),
+            "pick": bits_for(square_words(cfg)),
+            "second": 1,
+            "more": 1,
+        }
+    )

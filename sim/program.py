@@ -193,6 +193,39 @@ class Program:
         """Copy `n` tiles from `ts` on to `td` on, both in one file; `cfile` means the C file."""
         return self.emit("mmov", td, ts, n=n, cfile=int(cfile))
 
+    def mmovf(self, td: int, ts: int, n: int = 1, *, cfile: bool = False) -> Request:
+        """Copy `n` tiles from the other file; `cfile` means to the C file."""
+        return self.emit("mmovf", td, ts, n=n, cfile=int(cfile))
+
+    def mtrans(self, size: str, td: int, ts: int, *, cfile: bool = False) -> Request:
+        """Transpose a group of elements of `size` (b, h, w or d), as many tiles as its bytes."""
+        return self.emit(f"mtrans.{size}", td, ts, cfile=int(cfile))
+
+    def mbcrow(self, td: int, ts: int, index: int, *, cfile: bool = False) -> Request:
+        """Row `index` of a tile to every row."""
+        return self.emit("mbcrow.b", td, ts, A1, rs2=index, cfile=int(cfile))
+
+    def mbccol(self, size: str, td: int, ts: int, index: int, *, cfile: bool = False) -> Request:
+        """Column `index` of elements of `size` to every column."""
+        return self.emit(f"mbccol.{size}", td, ts, A1, rs2=index, cfile=int(cfile))
+
+    def mbcast(self, size: str, td: int, value: int, *, cfile: bool = False) -> Request:
+        """The low bits of `value` to every element of `size`."""
+        return self.emit(f"mbcast.{size}", td, A0, rs1=value, cfile=int(cfile))
+
+    def mget(self, size: str, rd: int, ts: int, index: int, *, cfile: bool = False) -> Request:
+        """Element `index` of `size`, counted along the rows, to rd."""
+        return self.emit(f"mget.{size}", rd, ts, A1, rs2=index, cfile=int(cfile))
+
+    def vector(
+        self, name: str, tz: int, tx: int, ty: int, *, wide: bool = False, cfile: bool = False
+    ) -> Request:
+        """Vector mode (`name`: mvmadd, mvmul, mvaddx, mvaddy, mvmax, mvmin).
+
+        `wide`: z in the output format of mxcfg; `cfile`: z in the C file.
+        """
+        return self.emit(name, tz, tx, ty, wide=int(wide), cfile=int(cfile))
+
     def mfence(self) -> Request:
         """Wait until all older work, memory included, is done."""
         return self.emit("mfence")

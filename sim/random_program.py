@@ -21,6 +21,7 @@ from hdl.formats import FORMATS, acc_mode, by_code, output_format
 
 from .memory import Memory
 from .program import Program, Request, mxcfg_value, mxtile_value
+from .random_moves import random_move, random_vector
 from .random_traps import random_trap
 from .reference.geometry import Mma
 from .reference.machine import Machine, Response
@@ -415,23 +416,12 @@ class Generator:
         return output_format(by_code(c["ft"]), acc_mode(c["bovf"], c["acc"])).container
 
     def move(self) -> bool:
-        """A legal mzero or mmov; False where none was found."""
-        rng, tiles = self.rng, self.cfg.tiles
-        for _ in range(TRIES):
-            n = 1 << rng.choice((0, 0, 0, 1, 1, 2, 3, 4))
-            td, ts = rng.randrange(tiles), rng.randrange(tiles)
-            zero, in_c = rng.random() < 0.4, self.in_c_file(0.5)
+        """A legal move; False where none was found."""
+        return random_move(self)
 
-            def build(p: Program, td=td, ts=ts, n=n, zero=zero, in_c=in_c):
-                return p.mzero(td, n, cfile=in_c) if zero else p.mmov(td, ts, n, cfile=in_c)
-
-            if not self.trap_of(self.draft(build)):
-                self.append(build)
-                if in_c:
-                    self.count("move in the C file")
-                self.count("move of several tiles" if n > 1 else "move of one tile")
-                return True
-        return False
+    def vector(self) -> bool:
+        """A legal operation of the vector mode; False where none was found."""
+        return random_vector(self)
 
     def csr_access(self) -> bool:
         """A CSR instruction that keeps mxcfg and mxtile legal."""
@@ -516,7 +506,8 @@ class Generator:
         kinds = {
             self.load_or_store: 34,
             self.mmacc: 24,
-            self.move: 8,
+            self.move: 10,
+            self.vector: 10 if self.cfg.has_vector else 0,
             self.csr_access: 8,
             self.trap: 13,
             self.fence: 3,

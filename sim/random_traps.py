@@ -9,6 +9,7 @@ from hdl import isa
 from hdl.formats import FORMATS
 
 from .program import Program, Request, mxtile_value
+from .random_moves import bad_moves
 
 if TYPE_CHECKING:
     from .random_program import Generator
@@ -53,8 +54,9 @@ def _illegal(g: Generator) -> None:
 
     f3 = isa.Funct3
     unknown = rng.choice((cfg.csr_base + isa.CSR_COUNT, isa.XMCSR + 1, 0x001, 0xC00))
-    unbuilt_moves = [op for op in isa.MoveOp if op not in isa.MOVES]
     whole = (isa.MoveOp.MMOV, isa.MoveOp.MZERO)
+    of_elements = [op for op in isa.MoveOp if op not in (*whole, isa.MoveOp.MMOV_OTHER)]
+    vector_f7 = (6, 7, 0x10, 0x20) if cfg.has_vector else tuple(isa.VectorOp)
     kinds = {
         "opcode": word(rng.randrange(8), rng.getrandbits(7), rng.choice((0x2B, 0x33, 0x7F))),
         "mmacc imm[6:4]": word(f3.MMACC, rng.randint(1, 7) << 4 | rng.getrandbits(4)),
@@ -62,10 +64,12 @@ def _illegal(g: Generator) -> None:
         "load or store of the C file": word(
             rng.choice((f3.MLD, f3.MST)), isa.LDST["cfile"].mask | rng.getrandbits(6)
         ),
-        "move not built": move(rng.choice(unbuilt_moves), rng.randrange(4)),
+        "move of 16-byte elements": move(rng.choice(of_elements), rng.randint(4, 7)),
         "move of 64 tiles": move(rng.choice(whole), rng.choice((6, 7))),
         "move of the C file": move(rng.choice(whole), 0, 1),
-        "vector mode": word(f3.VECTOR, rng.choice(list(isa.VectorOp))),
+        "move from the C file": move(isa.MoveOp.MMOV_OTHER, 0),
+        "vector mode": word(f3.VECTOR, rng.choice(vector_f7)),
+        "vector mode in the C file": word(f3.VECTOR, isa.VECTOR["cfile"].mask),
         "mpool": word(f3.MPOOL, 0),
         "system operation": word(f3.SYSTEM, rng.choice((isa.SystemOp.MSYMSTAT, 3, 127))),
         "SYSTEM funct3": word(rng.choice((0, 4)), rng.getrandbits(7), isa.OPCODE_SYSTEM),
@@ -187,6 +191,10 @@ def _bad_tiles(g: Generator) -> None:
     }
     if g.cfg.split:
         kinds = {name: build for name, build in kinds.items() if "C over" not in name}
+    kinds |= bad_moves(g)
+    if g.cfg.has_vector:
+        z = rng.sample(range(g.cfg.tiles), 2)
+        kinds["vector z past the last tile"] = lambda p: p.vector("mvmul", last, *z, wide=True)
     name = rng.choice([*kinds, "mmacc past the last tile"])
     if name in kinds:
         g.expect(f"badgeom: {name}", ERROR_BADGEOM, kinds[name])

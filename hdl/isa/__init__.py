@@ -32,9 +32,11 @@ from .asm import (
 )
 from .built import (
     INSTRUCTIONS,
-    MOVES,
+    MOVE_INSTRUCTIONS,
+    SPLIT_INSTRUCTIONS,
     UNIT_CSRS,
     UNIT_INSTRUCTIONS,
+    VECTOR_INSTRUCTIONS,
     built_csrs,
     built_instructions,
 )
@@ -88,7 +90,7 @@ __all__ = [
     "LDST",
     "MAX_LOG2_TILES",
     "MOVE",
-    "MOVES",
+    "MOVE_INSTRUCTIONS",
     "MXCFG",
     "MXCFG_BITS",
     "MXINFO",
@@ -103,9 +105,11 @@ __all__ = [
     "READ_ONLY",
     "RS1",
     "RS2",
+    "SPLIT_INSTRUCTIONS",
     "UNIT_CSRS",
     "UNIT_INSTRUCTIONS",
     "VECTOR",
+    "VECTOR_INSTRUCTIONS",
     "XMCSR",
     "XMCSR_FIELDS",
     "XMCSR_RESET",

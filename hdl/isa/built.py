@@ -6,26 +6,39 @@ An instruction outside these sets answers illegal.
 from __future__ import annotations
 
 from ..config import Config
-from .ame import CsrFunct3, LdstWhat, MoveOp
+from .ame import AME, FUNCT3, OPCODE, OPCODE_AME, CsrFunct3, Funct3, LdstWhat
 from .csr import Csr
+from .fields import Instruction
 
 __all__ = [
     "INSTRUCTIONS",
-    "MOVES",
+    "MOVE_INSTRUCTIONS",
+    "SPLIT_INSTRUCTIONS",
     "UNIT_CSRS",
     "UNIT_INSTRUCTIONS",
+    "VECTOR_INSTRUCTIONS",
     "built_csrs",
     "built_instructions",
 ]
 
-MOVES = frozenset({MoveOp.MMOV, MoveOp.MZERO})
+
+def _of(row: Instruction, funct3: Funct3) -> bool:
+    """Is it one of the `ame` instructions with this funct3?"""
+    return OPCODE.get(row.match) == OPCODE_AME and FUNCT3.get(row.match) == funct3
+
+
+MOVE_INSTRUCTIONS = frozenset(row.name for row in AME if _of(row, Funct3.MOVE))
+VECTOR_INSTRUCTIONS = frozenset(row.name for row in AME if _of(row, Funct3.VECTOR))
+
+SPLIT_INSTRUCTIONS = frozenset({"mmovf"})
+"""Mnemonics that need a second file."""
 
 INSTRUCTIONS = frozenset(
     {
         "mmacc.t",
         *(f"mld{what.name.lower()}" for what in LdstWhat),
         *(f"mst{what.name.lower()}" for what in LdstWhat),
-        *(move.name.lower() for move in MOVES),
+        *(MOVE_INSTRUCTIONS - SPLIT_INSTRUCTIONS),
         "mfence",
         "mrelease",
         *(funct3.name.lower() for funct3 in CsrFunct3),
@@ -33,7 +46,7 @@ INSTRUCTIONS = frozenset(
 )
 """Mnemonics built in every core with the front end `ame`."""
 
-UNIT_INSTRUCTIONS: dict[str, frozenset[str]] = {}
+UNIT_INSTRUCTIONS = {"vector": VECTOR_INSTRUCTIONS}
 """Mnemonics that a unit of `Config.units` adds."""
 
 UNIT_CSRS = {Csr.MXSCALE: "mx"}
@@ -42,7 +55,8 @@ UNIT_CSRS = {Csr.MXSCALE: "mx"}
 
 def built_instructions(cfg: Config) -> frozenset[str]:
     """Mnemonics that a core decodes; every other word is illegal."""
-    return INSTRUCTIONS.union(*(UNIT_INSTRUCTIONS.get(unit, frozenset()) for unit in cfg.units))
+    units = (UNIT_INSTRUCTIONS.get(unit, frozenset()) for unit in cfg.units)
+    return INSTRUCTIONS.union(*units, SPLIT_INSTRUCTIONS if cfg.split else ())
 
 
 def built_csrs(cfg: Config) -> tuple[Csr, ...]:

@@ -42,6 +42,8 @@ class Decode(wiring.Component):
     quiet : all older work is done, memory included.
     flags, flags_valid : MAC flags to gather in mxstatus.
     bus_error : a beat or write came back with an error.
+    scalar, scalar_done : what the scalar broadcast under way writes; it is not needed any more.
+    element_valid, element : the element that the last instruction answers with.
 
     Latency: 6 cycles from a request's transfer to its dispatch when nothing waits, and one more to
     its response. Throughput: one instruction a cycle while slots are free.
@@ -60,6 +62,10 @@ class Decode(wiring.Component):
                 "flags": In(mac_flags()),
                 "flags_valid": In(1),
                 "bus_error": In(1),
+                "scalar": Out(64),
+                "scalar_done": In(1),
+                "element_valid": In(1),
+                "element": In(64),
                 "idle": Out(1),
             }
         )
@@ -133,10 +139,21 @@ class Decode(wiring.Component):
         )
         pending_bus = Signal()
         response = Signal(host_response(cfg))
+        # An instruction that answers with an element waits here for it; one scalar at a time is
+        # on its way.
+        waiting = Signal()
+        scalar_busy = Signal()
+        sends = Signal()
         m.d.comb += [
+            sends.eq(f.dispatch & ~waiting),
             self.instrs.payload.eq(f.instr),
-            self.instrs.valid.eq(full["f"] & f.dispatch & responses.w_rdy),
-            out_go.eq(responses.w_rdy & (~f.dispatch | self.instrs.ready) & (~f.fence | settled)),
+            self.instrs.valid.eq(full["f"] & sends & responses.w_rdy & ~(f.scalar & scalar_busy)),
+            out_go.eq(
+                responses.w_rdy
+                & (~sends | (self.instrs.ready & ~(f.scalar & scalar_busy)))
+                & (~f.element | self.element_valid)
+                & (~f.fence | settled)
+            ),
             response.eq(f.resp),
             responses.w_en.eq(leaves["f"]),
             responses.w_data.eq(response),
@@ -144,6 +161,21 @@ class Decode(wiring.Component):
             self.resp.payload.eq(responses.r_data),
             responses.r_en.eq(self.resp.ready),
         ]
+        dispatched = self.instrs.valid & self.instrs.ready
+        with m.If(dispatched & f.element):
+            m.d.sync += waiting.eq(1)
+        with m.If(self.element_valid):
+            m.d.sync += waiting.eq(0)
+        scalar = Signal(64, reset_less=True)
+        m.d.comb += self.scalar.eq(scalar)
+        with m.If(self.scalar_done):
+            m.d.sync += scalar_busy.eq(0)
+        with m.If(dispatched & f.scalar):
+            m.d.sync += [scalar_busy.eq(1), scalar.eq(f.resp.data)]
+        with m.If(f.scalar):
+            m.d.comb += response.data.eq(0)
+        with m.If(f.element):
+            m.d.comb += response.data.eq(Mux(f.resp.wb, self.element, 0))
         with m.If(f.fence):
             m.d.comb += response.error.eq(Mux(pending_bus, ERROR_BUS, ERROR_NONE))
             with m.If(leaves["f"]):

@@ -34,7 +34,7 @@ class Scoreboard(wiring.Component):
     load_retired, load_retired_tile : its write was done.
     store_waiting{0,1}, store_tile{0,1} : store uops whose row was not read yet.
     move_reading, move_read_tile : a move uop not yet read.
-    move_writing{0..2}, move_write_tile{0..2} : move uops not yet written.
+    move_writing{0..3}, move_write_tile{0..3} : move uops not yet written.
     word, word_busy : a C word per slot; reading it now would miss a result in flight.
     writing : tiles that something in flight will write, mma results apart.
     accumulating : tiles that mma results in flight will write.
@@ -44,7 +44,7 @@ class Scoreboard(wiring.Component):
     Source: architecture.md section 1, scoreboard; seed 001 section 4.2.2.
     """
 
-    MOVE_STAGES = 3
+    MOVE_STAGES = 4
 
     def __init__(self, cfg: Config, *, mac_depth: int, loop: int, words: int):
         self.cfg = cfg

@@ -8,7 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
-from .split import LdStSplit, MmaSplit, MoveSplit
+from .move_split import MoveSplit
+from .split import LdStSplit, MmaSplit
 
 __all__ = ["Slot"]
 
@@ -165,9 +166,11 @@ class Slot(wiring.Component):
                 m.d.comb += [
                     may.eq(
                         granted
-                        | (
-                            (move.uop.zero | ~self.block_read.bit_select(move.uop.src.tile, 1))
-                            & ~self.block_write.bit_select(move.uop.dst.tile, 1)
+                        | Mux(
+                            move.whole,
+                            ~((reads & self.block_read) | (writes & self.block_write)).any(),
+                            (~move.uop.read | ~self.block_read.bit_select(move.uop.src.tile, 1))
+                            & ~self.block_write.bit_select(move.uop.dst.tile, 1),
                         )
                     ),
                     free.eq(move.free),

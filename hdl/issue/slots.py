@@ -25,8 +25,8 @@ class Slots(wiring.Component):
     """Instructions in flight and the micro-ops they offer.
 
     Each unit takes the oldest ready uop, at most one a cycle, the units in parallel. The uop
-    passes an issue register, so every output stream is registered. A burst of a load or store is
-    never broken by another slot.
+    passes an issue register, so every output stream is registered. A burst of a load or store,
+    or a move that needs the move unit's buffer, is never broken by another slot.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Slots(wiring.Component):
     skip, skipped : hold back the next mma uop, so that a starving request finds a gap; done.
     load_retired, load_retired_tile : a load uop's write is done.
     store_reading, store_reading_tile : the store pipe has a row still to read.
-    move_writing{0,1}, move_write_tile{0,1} : the move unit's pipeline.
+    move_writing{0..2}, move_write_tile{0..2} : the move unit's pipeline.
     idle : no instruction waits and nothing is in flight on the tile file.
 
     Latency: an instruction's first uop leaves its issue register two cycles after dispatch.
@@ -172,7 +172,7 @@ class Slots(wiring.Component):
             "store", InstrKind.STORE, self.store, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
         move_grants, move_full, move_next, _ = pick(
-            "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move
+            "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move, burst=True
         )
         m.d.comb += self.skipped.eq(self.skip & (~mma_full | self.mma.ready))
         last_mma = Signal(count)
@@ -205,9 +205,9 @@ class Slots(wiring.Component):
             board.store_tile0.eq(store_uop.tile),
             board.store_waiting1.eq(self.store_reading),
             board.store_tile1.eq(self.store_reading_tile),
-            board.move_reading.eq(move_full & ~move_next.zero),
+            board.move_reading.eq(move_full & move_next.read),
             board.move_read_tile.eq(move_next.src.tile),
-            board.move_writing0.eq(move_full),
+            board.move_writing0.eq(move_full & move_next.write),
             board.move_write_tile0.eq(move_next.dst.tile),
             self.idle.eq(~valid.any() & board.idle),
         ]

@@ -14,12 +14,10 @@ from ..interfaces import (
     ldst_uop,
     mma_fields,
     mma_uop,
-    move_fields,
-    move_uop,
     transpose_parts,
 )
 
-__all__ = ["LdStSplit", "MmaSplit", "MoveSplit"]
+__all__ = ["LdStSplit", "MmaSplit"]
 
 
 class MmaSplit(wiring.Component):
@@ -475,52 +473,4 @@ class LdStSplit(wiring.Component):
                 filling.eq(0),
                 fill_more.eq(0),
             ]
-        return m
-
-
-class MoveSplit(wiring.Component):
-    """Walk of whole tiles, word by word.
-
-    Members
-    -------
-    start, fields, step, uop, done : as for `MmaSplit`.
-    free : after this uop its tiles are not needed any more.
-    """
-
-    def __init__(self, cfg: Config):
-        self.cfg = cfg
-        super().__init__(
-            {
-                "start": In(1),
-                "fields": In(move_fields(cfg)),
-                "step": In(1),
-                "uop": Out(move_uop(cfg)),
-                "free": Out(1),
-                "done": Out(1),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        cfg = self.cfg
-        uop = self.uop
-        fields = Signal(move_fields(cfg), reset_less=True)
-        tile = Signal(cfg.tiles_log2)
-        block = Signal(max(1, cfg.blocks_log2))
-        block_last = block == cfg.blocks - 1
-        m.d.comb += [
-            uop.dst.tile.eq(fields.dst + tile),
-            uop.src.tile.eq(fields.src + tile),
-            uop.dst.block.eq(block),
-            uop.src.block.eq(block),
-            uop.zero.eq(fields.zero),
-            self.free.eq(block_last),
-            self.done.eq(self.step & block_last & (tile == fields.tiles)),
-        ]
-        with m.If(self.step):
-            m.d.sync += block.eq(block + 1)
-            with m.If(block_last):
-                m.d.sync += [block.eq(0), tile.eq(tile + 1)]
-        with m.If(self.start):
-            m.d.sync += [fields.eq(self.fields), tile.eq(0), block.eq(0)]
         return m

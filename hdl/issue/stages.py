@@ -52,6 +52,7 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
         "rs1_tile": 5,
         "rs2_tile": 5,
         "far": 1,  # base address above addr_bits
+        "index_far": 1,  # index of a move beyond any tile
         "base": cfg.addr_bits,
         "stride": cfg.addr_bits,
         "tiling": isa.MXTILE["tiling"].width,
@@ -100,6 +101,8 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
                 "fence": 1,
                 "release": 1,
                 "fallback": 1,
+                "scalar": 1,  # the response's data are for the move unit
+                "element": 1,  # the response's data come from it
             }
         ),
     }

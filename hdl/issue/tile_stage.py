@@ -8,6 +8,7 @@ from .. import isa
 from ..interfaces import ERROR_BADGEOM, ERROR_BUS, ERROR_NONE, InstrKind
 from .geometry import GroupMask
 from .guard import SIDE
+from .move_tiles import MoveTiles
 from .stages import C_STRIDE, MODE_4X4, MODE_A_LOG2, MODE_B_LOG2, MODES, DecodeStage
 
 __all__ = ["TileStage"]
@@ -121,29 +122,20 @@ class TileStage(DecodeStage):
         )
 
         # -- move ----
-        size = e.f7[isa.MOVE["size"].lo : isa.MOVE["size"].lo + isa.MOVE["size"].width]
-        op = e.f7[isa.MOVE["op"].lo : isa.MOVE["op"].lo + isa.MOVE["op"].width]
-        zero = op == isa.MoveOp.MZERO
-        count = Signal(isa.MAX_LOG2_TILES + 1)
-        few = Signal(cfg.tiles)
-        dst_mask = Signal(cfg.tiles)
-        src_mask = Signal(cfg.tiles)
+        m.submodules.moves = moves = MoveTiles(cfg)
         m.d.comb += [
-            count.eq(1 << size),
-            few.eq((1 << count) - 1),
-            dst_mask.eq(few << e.rd_tile),
-            src_mask.eq(Mux(zero, 0, few << e.rs1_tile)),
+            moves.f7.eq(e.f7),
+            moves.dst.eq(e.rd_tile),
+            moves.src.eq(e.rs1_tile),
+            moves.index.eq(e.stride),
+            moves.index_far.eq(e.index_far),
         ]
-        move_bad = (
-            (e.rd_tile + count > cfg.tiles)
-            | (~zero & (e.rs1_tile + count > cfg.tiles))
-            | (~zero & (e.rd_tile != e.rs1_tile) & (dst_mask & src_mask).any())
-        )
+        src_in_c = cfile ^ (moves.op == isa.MoveOp.MMOV_OTHER)
 
         # -- the answer ----
         bad = Signal()
         m.d.comb += bad.eq(
-            (e.mmacc & (e.bad | mma_bad)) | (is_ldst & (e.bad | t_mask.bad)) | (e.move & move_bad)
+            (e.mmacc & (e.bad | mma_bad)) | (is_ldst & (e.bad | t_mask.bad)) | (e.move & moves.bad)
         )
         error = Signal(2)
         with m.If(e.error != ERROR_NONE):
@@ -152,16 +144,20 @@ class TileStage(DecodeStage):
             m.d.comb += error.eq(ERROR_BADGEOM)
         with m.Elif(is_ldst & e.far):
             m.d.comb += error.eq(ERROR_BUS)
+        answers = Signal()
         m.d.comb += [
+            answers.eq(e.wb & (error == ERROR_NONE)),
             f.resp.tag.eq(e.tag),
-            f.resp.wb.eq(e.wb),
-            f.resp.rd.eq(Mux(e.wb, e.rd, 0)),
+            f.resp.wb.eq(answers),
+            f.resp.rd.eq(Mux(answers, e.rd, 0)),
             f.resp.data.eq(e.data),
             f.resp.error.eq(error),
             f.dispatch.eq((e.mmacc | is_ldst | e.move) & (error == ERROR_NONE)),
             f.fence.eq(e.fence),
             f.release.eq(e.release),
             f.fallback.eq(e.mmacc & e.fallback),
+            f.scalar.eq(e.move & (moves.op == isa.MoveOp.SCALAR)),
+            f.element.eq(e.move & (moves.op == isa.MoveOp.ELEMENT) & (error == ERROR_NONE)),
         ]
 
         # -- the bundle ----
@@ -176,13 +172,13 @@ class TileStage(DecodeStage):
             ),
             out.reads.eq(
                 among_all(
-                    Mux(e.mmacc, operands, Mux(e.store, t_mask.mask, Mux(e.move, src_mask, 0))),
-                    ~e.mmacc & cfile,
+                    Mux(e.mmacc, operands, Mux(e.store, t_mask.mask, Mux(e.move, moves.reads, 0))),
+                    ~e.mmacc & Mux(e.move, src_in_c, cfile),
                 )
             ),
             out.writes.eq(
                 among_all(
-                    Mux(e.mmacc, c_mask, Mux(e.load, t_mask.mask, Mux(e.move, dst_mask, 0))),
+                    Mux(e.mmacc, c_mask, Mux(e.load, t_mask.mask, Mux(e.move, moves.writes, 0))),
                     e.mmacc | cfile,
                 )
             ),
@@ -224,9 +220,11 @@ class TileStage(DecodeStage):
             ldst.contiguous.eq(e.stride == walked),
             ldst.fill.eq(e.load & ~(full_rows & full_slices)),
             move.dst.eq(number(e.rd_tile, cfile)),
-            move.src.eq(number(e.rs1_tile, cfile)),
-            move.tiles.eq(count - 1),
-            move.zero.eq(zero),
+            move.src.eq(number(e.rs1_tile, src_in_c)),
+            move.tiles.eq(moves.tiles),
+            move.op.eq(moves.op),
+            move.size.eq(moves.size),
+            move.at.eq(moves.at),
         ]
         if cfg.transposes:
             # As encoded, a set bit differs from the native A x B^T.

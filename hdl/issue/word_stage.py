@@ -115,6 +115,11 @@ class WordStage(wiring.Component):
             ),
         ]
         mxtile = csr.mxtile
+        move_op = field(isa.FUNCT7)[isa.MOVE["op"].lo :][: isa.MOVE["op"].width]
+        is_move = Signal()
+        m.d.comb += is_move.eq(any_of(isa.MOVE_INSTRUCTIONS))
+        is_element = is_move & (move_op == isa.MoveOp.ELEMENT)
+        is_scalar = is_move & (move_op == isa.MoveOp.SCALAR)
 
         def of_tile(name):
             f = isa.MXTILE[name]
@@ -123,13 +128,19 @@ class WordStage(wiring.Component):
         m.d.comb += [
             b.tag.eq(a.tag),
             b.rd.eq(field(isa.RD)),
-            b.wb.eq(is_csr & legal & (field(isa.RD) != 0)),
-            b.data.eq(Mux(is_csr & legal & (field(isa.RD) != 0), csr.value, 0)),
+            b.wb.eq((is_csr | is_element) & legal & (field(isa.RD) != 0)),
+            b.data.eq(
+                Mux(
+                    is_csr & legal & (field(isa.RD) != 0),
+                    csr.value,
+                    Mux(is_scalar & legal, a.rs1, 0),
+                )
+            ),
             b.error.eq(Mux(legal, ERROR_NONE, ERROR_ILLEGAL)),
             b.mmacc.eq(legal & hit["mmacc.t"]),
             b.load.eq(legal & any_of({f"mld{w.name.lower()}" for w in isa.LdstWhat})),
             b.store.eq(legal & any_of({f"mst{w.name.lower()}" for w in isa.LdstWhat})),
-            b.move.eq(legal & any_of({"mmov", "mzero"})),
+            b.move.eq(legal & is_move),
             b.fence.eq(legal & hit["mfence"]),
             b.release.eq(legal & hit["mrelease"]),
             b.f7.eq(field(isa.FUNCT7)),
@@ -137,6 +148,7 @@ class WordStage(wiring.Component):
             b.rs1_tile.eq(field(isa.RS1)),
             b.rs2_tile.eq(field(isa.RS2)),
             b.far.eq(a.rs1[cfg.addr_bits :].any()),
+            b.index_far.eq(a.rs2[cfg.rows_log2 + cfg.row_bytes_log2 :].any()),
             b.base.eq(a.rs1),
             b.stride.eq(a.rs2),
             b.mxcfg.eq(csr.mxcfg),

@@ -61,7 +61,7 @@ class MacPipe(wiring.Component):
     OPERAND_STAGES = 2
     """Cycles from the operand read to the array's start: read, select."""
 
-    MOVE_LEAD = 2
+    MOVE_LEAD = 3
     """Cycles from a move's read to its write."""
 
     def __init__(self, cfg: Config):

@@ -1,34 +1,45 @@
-"""The move unit: copies and zeroes stored words through the A read and the result port."""
+"""The move unit: copies, zeroes, transposes and broadcasts through the A read and result port."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import ReadPort, move_uop, result_write, tile_word
+from ..isa import MoveOp
+from .squares import SIZES_LOG2, Squares, buffer_words
 
 __all__ = ["MoveUnit"]
+
+VALUE_BITS = 64
+"""Bits of a scalar register, and of the widest element."""
 
 
 class MoveUnit(wiring.Component):
     """Takes a move uop whenever the MAC leaves it the A read now and the result port then.
 
+    Words that are read go to a small buffer; what is written is made from it. Transposes need all
+    words of a square at once, everything else only the first slot.
+
     Members
     -------
     uops : move uops; a transfer is the read.
     a : tile-file read on the A port; the MAC goes first.
-    result : tile-file write, two cycles after the read.
+    result : tile-file write, `LATENCY` cycles after the read.
     port_busy : the MAC reads A in this cycle, or writes a result when this move would.
     yield_ : a load has starved; leave it the next gap.
-    writing{0,1}, write_tile{0,1} : moves read but not written yet.
+    scalar, scalar_done : what a scalar broadcast writes; it is not needed any more.
+    element_valid, element : an element that was asked for.
+    writing{0..2}, write_tile{0..2} : moves read but not written yet.
 
-    Latency: 2 cycles from the read to the write. Throughput: one word a cycle.
-    Source: architecture.md section 1, tile register file.
+    Latency: `LATENCY` cycles from the read to the write, or to the element. Throughput: one word
+    a cycle; transposes and rows read every word once and write every word once.
+    Source: architecture.md section 1, tile register file; isa.md section 2, moves.
     """
 
-    LATENCY = 2
+    LATENCY = 3
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
@@ -38,6 +49,10 @@ class MoveUnit(wiring.Component):
             "result": Out(result_write(cfg)),
             "port_busy": In(1),
             "yield_": In(1),
+            "scalar": In(VALUE_BITS),
+            "scalar_done": Out(1),
+            "element_valid": Out(1),
+            "element": Out(VALUE_BITS),
         }
         for stage in range(self.LATENCY):
             members[f"writing{stage}"] = Out(1)
@@ -49,34 +64,137 @@ class MoveUnit(wiring.Component):
         cfg = self.cfg
         uop = self.uops.payload
         go = Signal()
+        may = ~self.port_busy & ~self.yield_
         m.d.comb += [
-            self.uops.ready.eq(~self.port_busy & ~self.yield_ & self.a.ready),
+            self.uops.ready.eq(may & self.a.ready),
             go.eq(self.uops.valid & self.uops.ready),
-            self.a.valid.eq(self.uops.valid & ~self.port_busy & ~self.yield_ & ~uop.zero),
+            self.a.valid.eq(self.uops.valid & may & uop.read),
             self.a.addr.eq(uop.src),
         ]
-        read_valid = Signal()
-        read_zero = Signal(reset_less=True)
-        read_dst = Signal(tile_word(cfg), reset_less=True)
-        write_valid = Signal()
+
+        # -- stages: read, make, write ---------------------------------------------------------
+        read_valid, make_valid, write_valid = Signal(), Signal(), Signal()
+        read = Signal(move_uop(cfg), reset_less=True)
+        make = Signal(move_uop(cfg), reset_less=True)
         write_dst = Signal(tile_word(cfg), reset_less=True)
         word = Signal(cfg.word_bits, reset_less=True)
         m.d.sync += [
             read_valid.eq(go),
-            read_zero.eq(uop.zero),
-            read_dst.eq(uop.dst),
-            write_valid.eq(read_valid),
-            write_dst.eq(read_dst),
-            word.eq(Mux(read_zero, 0, self.a.data)),
+            read.eq(uop),
+            make_valid.eq(read_valid),
+            make.eq(read),
+            write_valid.eq(make_valid & make.write),
+            write_dst.eq(make.dst),
         ]
+        slots = []
+        for index in range(buffer_words(cfg)):
+            slot = Signal(cfg.word_bits, name=f"slot{index}", reset_less=True)
+            with m.If(read_valid & read.read & (read.slot == index)):
+                m.d.sync += slot.eq(self.a.data)
+            slots.append(slot)
+
+        # -- elements of each row, as patterns of 64 bit ---------------------------------------
+        first = slots[0]
+        rows = [first[i * cfg.row_bits : (i + 1) * cfg.row_bits] for i in range(cfg.m_par)]
+        column = make.at[: cfg.row_bytes_log2]
+        patterns = [
+            self._pattern(m, f"row{i}", row, column, make.size) for i, row in enumerate(rows)
+        ]
+        scalar = self._pattern(m, "scalar", self.scalar, Const(0, 3), make.size)
+        repeat = cfg.row_bits // VALUE_BITS
+        row_of_word = make.at[cfg.row_bytes_log2 :]
+
+        # -- what is written -------------------------------------------------------------------
+        with m.Switch(make.op):
+            with m.Case(MoveOp.MMOV, MoveOp.MMOV_OTHER):
+                m.d.sync += word.eq(first)
+            with m.Case(MoveOp.MZERO):
+                m.d.sync += word.eq(0)
+            with m.Case(MoveOp.ROW):
+                m.d.sync += word.eq(self._select(rows, row_of_word).replicate(cfg.m_par))
+            with m.Case(MoveOp.COLUMN):
+                m.d.sync += word.eq(Cat(pattern.replicate(repeat) for pattern in patterns))
+            with m.Case(MoveOp.SCALAR):
+                m.d.sync += word.eq(scalar.replicate(repeat * cfg.m_par))
+            with m.Case(MoveOp.MTRANS):
+                self._transpose(m, make, slots, word)
         m.d.comb += [
+            self.scalar_done.eq(make_valid & (make.op == MoveOp.SCALAR) & ~make.more),
             self.result.valid.eq(write_valid),
             self.result.addr.eq(write_dst),
             self.result.data.eq(word),
             self.result.mask.eq(~0),
-            self.writing0.eq(read_valid),
-            self.write_tile0.eq(read_dst.tile),
-            self.writing1.eq(write_valid),
-            self.write_tile1.eq(write_dst.tile),
+            self.writing0.eq(read_valid & read.write),
+            self.write_tile0.eq(read.dst.tile),
+            self.writing1.eq(make_valid & make.write),
+            self.write_tile1.eq(make.dst.tile),
+            self.writing2.eq(write_valid),
+            self.write_tile2.eq(write_dst.tile),
         ]
+
+        # -- the element that is answered ------------------------------------------------------
+        element = Signal(VALUE_BITS, name="element_reg", reset_less=True)
+        mask = Signal(VALUE_BITS)
+        with m.Switch(make.size):
+            for size in SIZES_LOG2:
+                with m.Case(size):
+                    m.d.comb += mask.eq((1 << (8 << size)) - 1)
+        m.d.sync += [
+            element.eq(self._select(patterns, row_of_word) & mask),
+            self.element_valid.eq(make_valid & (make.op == MoveOp.ELEMENT)),
+        ]
+        m.d.comb += self.element.eq(element)
         return m
+
+    @staticmethod
+    def _select(values: list[Value], index: Value) -> Value:
+        """One of a power of two of equally wide values."""
+        if len(values) == 1:
+            return values[0]
+        return Cat(values).word_select(index, len(values[0]))
+
+    def _pattern(self, m: Module, name: str, row: Value, byte: Value, size: Value) -> Signal:
+        """The element of `row` that starts at `byte`, repeated over 64 bits."""
+        piece = row
+        if len(row) > VALUE_BITS:
+            piece = Signal(VALUE_BITS, name=f"{name}_piece")
+            m.d.comb += piece.eq(row.word_select(byte[3:], VALUE_BITS))
+        pattern = Signal(VALUE_BITS, name=f"{name}_pattern")
+        with m.Switch(size):
+            for log2 in SIZES_LOG2:
+                with m.Case(log2):
+                    bits = 8 << log2
+                    element = piece.word_select(byte[log2:3], bits) if log2 < 3 else piece
+                    m.d.comb += pattern.eq(element.replicate(VALUE_BITS // bits))
+        return pattern
+
+    def _transpose(self, m: Module, make: Value, slots: list[Signal], word: Signal) -> None:
+        """A word of the transpose of a square: it depends on nothing but which one it is."""
+        with m.Switch(Cat(make.pick, make.second, make.size)):
+            for size in SIZES_LOG2:
+                squares = Squares.of(self.cfg, size)
+                for second in range(1 if squares.count == 1 else 2):
+                    for pick in range(squares.words):
+                        number = pick | second << len(make.pick) | size << len(make.pick) + 1
+                        with m.Case(number):
+                            base = second * squares.words
+                            m.d.sync += word.eq(self._transposed(squares, slots[base:], pick))
+
+    def _transposed(self, squares: Squares, slots: list[Signal], pick: int) -> Value:
+        """Word `pick` of the transpose of the square in `slots`."""
+        cfg = self.cfg
+        down = squares.blocks > 1
+        bits = 8 * squares.size
+        elements = []
+        for row in range(cfg.m_par):
+            for column in range(cfg.row_bits // bits):
+                if column >= squares.columns:  # wider rows: beside the group
+                    elements.append(Const(0, bits))
+                    continue
+                # Its place in the transposed square, hence, swapped, in the square itself.
+                from_column = row + (pick * cfg.m_par if down else 0)
+                from_row = column + (0 if down else pick * squares.columns)
+                slot = slots[from_row // cfg.m_par if down else from_column // squares.columns]
+                at = (from_row % cfg.m_par) * cfg.row_bits + (from_column % squares.columns) * bits
+                elements.append(slot[at : at + bits])
+        return Cat(elements)

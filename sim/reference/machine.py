@@ -6,13 +6,13 @@ Where isa.md leaves a choice, this model takes the most literal reading, and so 
 point                 reading
 ====================  ==============================================================================
 ignored fields        rd, rs1 and rs2 fields that an instruction does not use may hold anything
-wb                    1 only for a CSR instruction without error whose rd is not x0; else rd and
-                      data have no meaning (0 here)
+wb                    1 only for a CSR instruction or mget without error whose rd is not x0; else
+                      rd and data have no meaning (0 here)
 csrrs, csrrc          write unless the rs1 field (the uimm field) is 0; csrrw always writes, so a
                       csrrw or csrrwi of mxinfo is illegal
 mxscale               exists only with the unit mx (hdl.isa.built); without it unknown, illegal
 MS                    0 makes every non-CSR word illegal, mfence and mrelease too; an accepted mld,
-                      mmacc, mzero or mmov sets 3, a trapped one does not
+                      mmacc, move (but mget) or vector operation sets 3, a trapped one does not
 loads a, b, c         check all of mxcfg and the reserved bits of mxtile, K in 1..lanes and M > 0,
                       whichever letter; the upper limit only of what their macro has: a M, b N,
                       c M and N; TILING and GUARD4x4 never trap them
@@ -21,6 +21,10 @@ tile range, overlap   only tiles really read or written count: rows and slices o
                       active element do not; a load writes every tile that it names
 n = 1 and down        the same as n = 1, but c then is its first slice only, as always with down
 mmov, mzero           whole tiles; equal groups are fine; MS becomes 3 all the same
+mmovf                 exists only with a second file
+mtrans                equal groups are fine; beside a square in wider rows everything becomes zero
+vector mode           checks all of mxcfg, also where z has Ft's format; M of more than one tile is
+                      badgeom; z may overlap x and y: their old values are read
 base above the bus    rs1 >= 2^addr_bits, even if no byte is active; a stride may be anything
 mfence                answers bus once after a bus error, then the pending error is gone
 ====================  ==============================================================================
@@ -37,6 +41,7 @@ import numpy as np
 from hdl import formats, isa
 from hdl.config import VERSION_CODE, Config
 
+from . import moves
 from .geometry import (
     BadGeometryError,
     Block,
@@ -48,6 +53,7 @@ from .geometry import (
     require,
 )
 from .numerics import mma
+from .vector import saturates, vector
 
 __all__ = ["Machine", "MachineMemory", "Response"]
 
@@ -57,6 +63,14 @@ SPARE_NIBBLE = 0x0F
 """What is kept of a row's last byte when its last element ends in the middle of it."""
 
 STATUS_FLAGS_LO = isa.MXSTATUS["inexact"].lo
+
+SIZE_SUFFIXES = "bhwd"
+"""Suffixes of the moves of elements, in order of log2 of their bytes."""
+
+VECTOR_OPS = dict(
+    zip(("mvmadd", "mvmul", "mvaddx", "mvaddy", "mvmax", "mvmin"), isa.VectorOp, strict=True)
+)
+"""Operations of the vector mode by mnemonic."""
 
 
 @dataclass(frozen=True)
@@ -194,12 +208,11 @@ class Machine:
             return self._prepare_load(name[3], operands, rs1, _signed(rs2))
         if name.startswith("mst"):
             return self._prepare_store(name[3], operands, rs1, _signed(rs2))
-        return {
-            "mzero": self._prepare_mzero,
-            "mmov": self._prepare_mmov,
-            "mfence": lambda _: self._mfence,
-            "mrelease": lambda _: self._mrelease,
-        }[name](operands)
+        if name in isa.MOVE_INSTRUCTIONS:
+            return self._prepare_move(name, operands, rs1, rs2)
+        if name in isa.VECTOR_INSTRUCTIONS:
+            return self._prepare_vector(name, operands)
+        return {"mfence": self._mfence, "mrelease": self._mrelease}[name]
 
     def _mfence(self) -> Response:
         pending, self.bus_pending = self.bus_pending, False
@@ -364,9 +377,10 @@ class Machine:
             self.cfg, what, operands["tile"], operands["n"], bool(operands["down"]), settings
         )
 
-    def _file(self, operands: Mapping[str, int]) -> np.ndarray:
-        """The tiles of the file that a load, store or move names."""
-        return self.tiles[self.cfg.c_first :] if operands["cfile"] else self.tiles
+    def _file(self, operands: Mapping[str, int], other: bool = False) -> np.ndarray:
+        """The tiles of the file that an instruction names; `other`: of the one it does not."""
+        in_c = bool(operands["cfile"]) != other
+        return self.tiles[self.cfg.c_first :] if in_c else self.tiles
 
     def _check_base(self, base: int) -> None:
         if base >> self.cfg.addr_bits:
@@ -468,23 +482,78 @@ class Machine:
         require(first + count <= self.cfg.tiles)
         return file[first : first + count]
 
-    def _prepare_mzero(self, operands: Mapping[str, int]) -> Callable[[], None]:
-        target = self._group(self._file(operands), operands["td"], operands["n"])
+    def _prepare_move(
+        self, name: str, operands: Mapping[str, int], rs1: int, rs2: int
+    ) -> Callable[[], Response | None]:
+        cfg = self.cfg
+        kind, _, suffix = name.partition(".")
+        size = 1 << SIZE_SUFFIXES.index(suffix) if suffix else 1
+        count = operands.get("n", 1)
+        if kind == "mtrans":
+            count = moves.group_tiles(cfg.rows, cfg.row_bytes, size)
+        source = target = None
+        if "ts" in operands:
+            file = self._file(operands, other=kind == "mmovf")
+            source = self._group(file, operands["ts"], count)
+        if "td" in operands:
+            target = self._group(self._file(operands), operands["td"], count)
+        if kind in ("mmov", "mtrans"):
+            distance = abs(operands["td"] - operands["ts"])
+            require(distance == 0 or distance >= count)
+        limits = {
+            "mbcrow": cfg.rows,
+            "mbccol": cfg.row_bytes // size,
+            "mget": cfg.rows * cfg.row_bytes // size,
+        }
+        require(kind not in limits or rs2 < limits[kind])
+        if kind == "mget":
+            return lambda: self._mget(source[0], rs2, size, operands["rd"])
+        result = {
+            "mzero": lambda: 0,
+            "mmov": lambda: source,
+            "mmovf": lambda: source,
+            "mtrans": lambda: moves.transposed(source, size),
+            "mbcrow": lambda: moves.broadcast_row(source[0], rs2),
+            "mbccol": lambda: moves.broadcast_column(source[0], rs2, size),
+            "mbcast": lambda: moves.broadcast_scalar(cfg.rows, cfg.row_bytes, rs1, size),
+        }[kind]
 
         def perform() -> None:
-            target[...] = 0
+            target[...] = result()
             self._tiles_written()
 
         return perform
 
-    def _prepare_mmov(self, operands: Mapping[str, int]) -> Callable[[], None]:
-        td, ts, n = operands["td"], operands["ts"], operands["n"]
-        file = self._file(operands)
-        target, source = self._group(file, td, n), self._group(file, ts, n)
-        require(td == ts or abs(td - ts) >= n)
+    @staticmethod
+    def _mget(tile: np.ndarray, index: int, size: int, rd: int) -> Response:
+        return Response(wb=1, rd=rd, data=moves.element(tile, index, size)) if rd else Response()
 
-        def perform() -> None:
-            target[...] = source
-            self._tiles_written()
+    # -- vector mode --------------------------------------------------------------------------
 
-        return perform
+    def _prepare_vector(self, name: str, operands: Mapping[str, int]) -> Callable[[], None]:
+        s = self._check_settings()
+        require(s.m <= self.cfg.rows)
+        x, y = (self._group(self.tiles, operands[tile], 1)[0] for tile in ("tx", "ty"))
+        out = s.out if operands["wide"] else s.fmt
+        per_tile = self.cfg.lanes(out.container)
+        written = self._group(self._file(operands), operands["tz"], -(-s.k // per_tile))
+        return lambda: self._vector(VECTOR_OPS[name], s, out, x, y, written)
+
+    def _vector(
+        self,
+        op: isa.VectorOp,
+        s: Settings,
+        out: formats.Format,
+        x: np.ndarray,
+        y: np.ndarray,
+        written: np.ndarray,
+    ) -> None:
+        x, y = (self._elements(tile, s.fmt.container)[: s.m, : s.k] for tile in (x, y))
+        rows = np.concatenate(list(written), axis=1)
+        z = self._elements(rows, out.container).copy()
+        sat = saturates(s.fmt, out, bovf=s.bovf, acc=s.acc, sat=s.sat)
+        z[: s.m, : s.k], flags = vector(s.fmt, out, op, x, y, z[: s.m, : s.k], rnd=s.rnd, sat=sat)
+        rows = z.view(np.uint8) if out.container > 4 else z[:, 0::2] | z[:, 1::2] << 4
+        written[...] = np.stack(np.split(rows, len(written), axis=1))
+        self._set_status(int(np.bitwise_or.reduce(flags, axis=None)) << STATUS_FLAGS_LO)
+        self._tiles_written()

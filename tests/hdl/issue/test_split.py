@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 
 from hdl.config import Config, preset
 from hdl.interfaces import mma_fields
-from hdl.issue.split import LdStSplit, MmaSplit, MoveSplit
+from hdl.issue.split import LdStSplit, MmaSplit
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
 
@@ -402,38 +402,3 @@ def test_ldst_releases_each_tile_downwards_once():
         assert len(last_of) == case["tiles"] + 1, f"seed {SEED}: {case}"
         assert freed == [order[index] for index in sorted(last_of.values())], f"seed {SEED}: {case}"
         assert all(free == (last_of[tile] == i) for i, (tile, free) in enumerate(uops))
-
-
-# -- move ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_move_walk(name):
-    cfg = CONFIGS[name]
-    split = MoveSplit(cfg)
-    cases = [
-        {"dst": 2, "src": 5, "tiles": 0, "zero": 0},
-        {"dst": 0, "src": 4, "tiles": 3, "zero": 0},
-        {"dst": 0, "src": 0, "tiles": cfg.tiles - 1, "zero": 1},
-    ]
-
-    def read(ctx):
-        uop = split.uop
-        words = [
-            (ctx.get(w.tile) * cfg.blocks + ctx.get(w.block), 0)[0] for w in (uop.dst, uop.src)
-        ]
-        return (*words, ctx.get(uop.zero), ctx.get(split.free))
-
-    got = walk(cfg, split, cases, read)
-    for case, uops in zip(cases, got, strict=True):
-        words = (case["tiles"] + 1) * cfg.blocks
-        expected = [
-            (
-                case["dst"] * cfg.blocks + w,
-                case["src"] * cfg.blocks + w,
-                case["zero"],
-                int(w % cfg.blocks == cfg.blocks - 1),
-            )
-            for w in range(words)
-        ]
-        assert uops == expected

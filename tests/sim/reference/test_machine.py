@@ -601,8 +601,6 @@ def test_only_tiles_really_used_count():
         isa.encode("mldr", 0, 10, 11, cfile=1),
         isa.encode("mmov", 0, 1, cfile=1),
         isa.encode("mmovf", 0, 1),
-        isa.encode("mtrans.b", 0, 1),
-        isa.encode("mget.b", 1, 1, 2),
         isa.encode("mvmul", 0, 1, 2),
         isa.encode("mpool", 0, 1, 2),
         isa.encode("msymstat"),

@@ -13,6 +13,7 @@ from hdl import isa
 from hdl.config import PRESETS, Config
 from sim.engines.model import ModelSimulator
 from sim.program import Program
+from sim.random_moves import MOVE_POINTS
 from sim.random_program import random_program
 from sim.reference.machine import Machine
 
@@ -33,7 +34,7 @@ REQUIRED = [
     *("mmacc alpha", "mmacc beta", "mmacc accumulates", "guard falls back", "mmacc 4x4 of 8 bit"),
     *(f"mmacc bTR {btr:02b}" for btr in range(4)),
     *("K tail", "M tail", "N tail", "M total", "N total", "N differs from M", "N from M"),
-    *("sat_hit", "mmacc A is B", "move of one tile", "move of several tiles"),
+    *("sat_hit", "mmacc A is B", *MOVE_POINTS),
     *("base aligned", "base unaligned", "stride zero", "stride negative", "stride unaligned"),
     *("stride below a row", "stride with bits above the address"),
     *("access near the wrap of addresses", "fence between overlapping accesses"),
@@ -44,7 +45,8 @@ REQUIRED = [
         f"illegal: {name}"
         for name in (
             *("opcode", "mmacc imm[6:4]", "mmacc.mx", "load or store of the C file"),
-            *("move not built", "move of 64 tiles", "move of the C file", "vector mode", "mpool"),
+            *("move of 16-byte elements", "move of 64 tiles", "move of the C file"),
+            *("vector mode", "vector mode in the C file", "move from the C file", "mpool"),
             *("system operation", "SYSTEM funct3", "unknown CSR", "write to mxinfo"),
             "set bits of mxinfo",
         )
