@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
+from .share import Sharing
+
 __all__ = ["EmitError", "rtlil_text", "share_modules", "verilog_text"]
 
 
@@ -194,9 +196,12 @@ def rtlil_text(component: wiring.Component, name: str, *, share: bool = True) ->
     name : name of the top module.
     share : keep one copy of equal modules (`share_modules`).
     """
-    text = rtlil.convert(component, name=name, emit_src=False)
     if not share:
-        return text
+        return rtlil.convert(component, name=name, emit_src=False)
+    sharing = Sharing(name)
+    text = rtlil.convert(component, name=name, platform=sharing, emit_src=False)
+    for template in sharing.templates.values():  # children after their parents
+        text += rtlil.convert(template.component, name=template.name, emit_src=False)
     members = component.signature.flatten(component)
     return share_modules(text, ports=tuple("__".join(map(str, path)) for path, _, _ in members))
 

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import mac_flags, mac_op
+from ..share import shared
 from .chunk import ChunkRead, chunk_row
 from .control import ControlDecoder
 from .dot import DotProduct
@@ -101,7 +102,7 @@ class MacArray(wiring.Component):
             ]
             results.append([])
             for j in range(cfg.n_par):
-                m.submodules[f"dot{i}_{j}"] = dot = DotProduct(plan)
+                m.submodules[f"dot{i}_{j}"] = dot = shared(platform, DotProduct, plan)
                 m.d.comb += [
                     dot.a.eq(decoded["a", i]),
                     dot.b.eq(decoded["b", j]),

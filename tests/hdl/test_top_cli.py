@@ -148,7 +148,10 @@ WRONG = [
     (("--list", "-o", "x"), "-o goes with --verilog"),
     (("--list", "--presets"), "unrecognized arguments: --presets"),
     (("--list", "--preset"), "--preset"),
-    (("--verilog", "--preset", "ame33"), "unknown preset 'ame33': choose one of ame32, ame32-int8, tiny, full"),
+    (
+        ("--verilog", "--preset", "ame33"),
+        f"unknown preset 'ame33': choose one of {', '.join(PRESETS)}",
+    ),
     (("--describe", "--preset", "ame33"), "unknown preset 'ame33'"),
     (("--list", "--preset", "ame33"), "unknown preset 'ame33'"),
     (("--verilog", "--block", "alu"), "unknown block 'alu': choose one of core"),
