@@ -153,13 +153,14 @@ def required(pair: Pair, rnd: int) -> dict[str, int]:
             if out.signed or rnd != UP:
                 need["rounds to zero"] = seldom
             upwards = rnd in (NEAREST, UP) or (rnd == DOWN and out.signed)
-            if upwards and 2 * scale(src) > scale(out) + 4:
+            # Powers of two hardly ever come that close to the smallest normal.
+            if upwards and src.man and 2 * scale(src) > scale(out) + 4:
                 need |= {"tiny, to normal": seldom, "not tiny, to normal": seldom}
     if not out.signed:
         need["negative into unsigned"] = often
     last, beyond = (at(top_code(out) + step, out, pair.unit) for step in (0, 1))
     if largest_product(pair) > beyond - last:
-        need |= {"overflow edge, over": seldom, "overflow tie": seldom}
+        need |= {"overflow edge, over": seldom, "overflow tie": 1}
     else:
         # Sums far below the last place of the largest value: only a mode can carry over it.
         del need["overflow"]
