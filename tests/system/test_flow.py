@@ -154,13 +154,23 @@ def test_operands_beside_c_in_one_bank():
 
 
 # Chains that wait on themselves, each with the tiles of an endless mma that crowds it out: name ->
-# (tiles of the mma, one round, accesses of a round that lose).
+# (tiles of the mma, one round, accesses of a round that lose, and the core, if it is another).
 CHAINS = {
     # Results go to the loaded tile's bank every cycle.
     "load": (
         (C, A, B),
         lambda p: (p.mld("r", 7, 0x1000, 16), p.mst("r", 7, 0x1800, 16)),
         16,
+    ),
+    # Likewise in the C file.
+    "load of C's file": (
+        (C, A, B),
+        lambda p: (
+            p.mld("r", 7, 0x1000, 16, cfile=True),
+            p.mst("r", 7, 0x1800, 16, cfile=True),
+        ),
+        16,
+        SPLIT,
     ),
     # C and B are read from the stored tile's bank every cycle.
     "store": (
@@ -185,7 +195,8 @@ CHAINS = {
 @pytest.mark.parametrize("name", CHAINS)
 def test_a_bank_full_of_mmacc_starves_nobody(name):
     """The chain ends inside a mma stream long enough for the 15-cycle rule, at a uop an access."""
-    tiles, round_, accesses = CHAINS[name]
+    tiles, round_, accesses, *core = CHAINS[name]
+    count_cycles = functools.partial(cycles, cfg=core[0] if core else CFG)
     depth = MacTiming.of(CFG).depth
     rounds = 2
     wait = PATIENCE + depth + 6  # of one access, at most
@@ -196,7 +207,7 @@ def test_a_bank_full_of_mmacc_starves_nobody(name):
         for _ in range(rounds):
             round_(program)
 
-    alone_cycles["chain"] = cycles(chain, memory=memory)
+    alone_cycles["chain"] = count_cycles(chain, memory=memory)
     stream = (rounds * accesses * wait + 2 * alone_cycles["chain"]) // 16 + 4
 
     def mmaccs(program, count=stream):
@@ -208,8 +219,8 @@ def test_a_bank_full_of_mmacc_starves_nobody(name):
         chain(program)
         mmaccs(program, stream - 2)
 
-    alone_cycles["mma"] = cycles(mmaccs)
-    together = cycles(both, memory=memory)
+    alone_cycles["mma"] = count_cycles(mmaccs)
+    together = count_cycles(both, memory=memory)
     lost = together - alone_cycles["mma"]
     # A starved chain would run when the stream is over, at its full length.
     assert lost <= rounds * accesses + 8, (lost, alone_cycles)

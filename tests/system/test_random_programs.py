@@ -22,12 +22,23 @@ needs_compiled = pytest.mark.skipif(not COMPILED, reason="needs a C++ compiler")
 # Kinds that a set of programs must really have met.
 POINTS = (
     *("error none", "error illegal", "error badgeom", "error bus"),
-    *("mmacc tiling 1x1", "mmacc tiling 2x2", "mmacc alpha", "mmacc beta", "mmacc accumulates"),
+    *(f"mmacc tiling {mode}" for mode in ("1x1", "2x2", "1x4", "4x1", "4x4")),
+    *(f"ragged {mode}" for mode in ("2x2", "1x4", "4x1", "4x4")),
+    *(f"mmacc bTR {btr:02b}" for btr in range(4)),
+    *("mmacc alpha", "mmacc beta", "mmacc accumulates", "guard falls back", "M total", "N total"),
     *("K tail", "M tail", "N tail", "N differs from M", "N from M", "sat_hit"),
     *("stride negative", "stride zero", "stride unaligned", "stride below a row"),
     *("base unaligned", "access near the wrap of addresses", "mfence", "mmov", "mzero"),
     *(f"{what} n={n} {way}" for what in "abcr" for n in (1, 2, 4, 8) for way in ("along", "down")),
 )
+
+# Likewise in each kind of core with INT8 alone.
+INT8 = preset("ame32-int8")
+SPLIT = INT8.replace(name="ame32-int8-split", accumulators="split")
+OWN_POINTS = {
+    INT8: ("illegal: load or store of the C file", "badgeom: C over A", "badgeom: C over B"),
+    SPLIT: (*(f"{what} in the C file" for what in "abcr"), "mmacc 4x4 of 16 bit"),
+}
 
 
 def run_set(engine, cfg, seeds, *, errors=False, length=LENGTH):
@@ -49,19 +60,27 @@ def test_tiny_on_pysim(part):
 
 
 @needs_compiled
+@pytest.mark.parametrize("cfg", OWN_POINTS, ids=lambda cfg: cfg.name)
+def test_both_accumulators_on_a_compiled_engine(cfg):
+    """150 programs each in six personalities, each twice; every named kind occurs."""
+    engine = open_engine(COMPILED[0], cfg, progress=False)
+    coverage = run_set(engine, cfg, range(10_000 * SEED, 10_000 * SEED + 150))
+    missing = [point for point in (*POINTS, *OWN_POINTS[cfg]) if not coverage[point]]
+    assert not missing, f"seed {SEED}: never happened: {missing}"
+
+
+@needs_compiled
 def test_ame32_on_a_compiled_engine():
-    """Two hundred programs in six personalities, each twice; every named kind occurs."""
+    """Every format of the default core."""
     cfg = preset("ame32")
     engine = open_engine(COMPILED[0], cfg, progress=False)
-    coverage = run_set(engine, cfg, range(10_000 * SEED, 10_000 * SEED + 200))
-    missing = [point for point in POINTS if not coverage[point]]
-    assert not missing, f"seed {SEED}: never happened: {missing}"
+    run_set(engine, cfg, range(70_000 * SEED, 70_000 * SEED + 40))
 
 
 @needs_compiled
 def test_bus_errors_on_a_compiled_engine():
     """Failing beats and writes: zeros, the sticky bit, the next mfence."""
-    cfg = preset("ame32")
+    cfg = SPLIT
     engine = open_engine(COMPILED[0], cfg, progress=False)
     first = 20_000 * SEED
     run_set(engine, cfg, range(first, first + 40), errors=True)
@@ -80,6 +99,18 @@ def test_every_format():
 SHAPES = {
     "registers": Config(name="registers", tiles=8, rows=8, row_bits=256, m_par=4, n_par=2, slots=4),
     "narrow": Config(name="narrow", m_par=1, n_par=1, banks=2, slots=1, l2_ids=2),
+    "small": Config(
+        name="small",
+        tiles=16,
+        rows=8,
+        row_bits=64,
+        bus_bits=64,
+        m_par=2,
+        n_par=2,
+        slots=3,
+        formats=("int8", "fp16"),
+        accumulators="split",
+    ),
     "bus64": Config(name="bus64", bus_bits=64, line_bytes=32, m_par=8, n_par=4, slots=2, banks=8),
 }
 
@@ -96,10 +127,14 @@ def test_other_shapes(shape):
 
 @needs_compiled
 @pytest.mark.slow
-def test_many_programs():
-    cfg = preset("ame32")
+@pytest.mark.parametrize("name", ["ame32", "ame32-split"])
+def test_many_programs(name):
+    """Two thousand, and every named kind among them."""
+    cfg = preset(name)
     engine = open_engine(COMPILED[0], cfg, progress=False)
-    run_set(engine, cfg, range(40_000 * SEED, 40_000 * SEED + 2000))
+    coverage = run_set(engine, cfg, range(40_000 * SEED, 40_000 * SEED + 1000))
+    missing = [point for point in POINTS if not coverage[point]]
+    assert not missing, f"seed {SEED}: never happened: {missing}"
 
 
 def test_reset_in_mid_flight():
