@@ -297,6 +297,11 @@ def mma_fields(cfg: Config) -> data.StructLayout:
     log2 of the bytes of an output. `op`: what is the same for every uop. `a_transposed`,
     `b_transposed` (with `Config.transposes`): before the walk every tile of A, of B, is read word
     by word, `transpose_parts` times each, and the walk multiplies its transpose.
+
+    With `op.vector.on` instead (and `Config.has_vector`): element-wise on tiles x = `a` and
+    y = `b`, `m_last` + 1 rows, into z = `c` and the `part_last` tiles after it, one part of the
+    rows each: `part_step` eighths of the rows of x and y. The walk starts every row block with
+    part `part_first`. The last part has `k_last` elements.
     """
     tile, row = cfg.tile_bits, cfg.rows_log2
     fields: dict[str, object] = {
@@ -317,6 +322,13 @@ def mma_fields(cfg: Config) -> data.StructLayout:
     }
     if cfg.transposes:
         fields |= {"a_transposed": 1, "b_transposed": 1}
+    if cfg.has_vector:
+        fields |= {
+            "part_first": 3,
+            "part_last": 3,
+            "part_step": 4,
+            "k_last": mac_op(cfg)["k"].shape,
+        }
     return data.StructLayout(fields)
 
 
@@ -401,6 +413,8 @@ def mma_uop(cfg: Config) -> data.StructLayout:
     or, with `transposes`, made. Such a uop computes nothing: it reads A's word, and that of B in
     which `b_row` lies, for part `part` of the words of the transposes. `a_index`, `b_index`: the
     tile's number among those of A, of B.
+
+    With `Config.has_vector`: `more`: the next uop is to be of the same instruction.
     """
     fields: dict[str, object] = {
         "a": tile_word(cfg),
@@ -415,6 +429,8 @@ def mma_uop(cfg: Config) -> data.StructLayout:
         fields |= {"transposes": 1, "a_transposed": 1, "b_transposed": 1}
         fields |= {"a_index": bits_for(OPERAND_TILES), "b_index": bits_for(OPERAND_TILES)}
         fields |= {"part": bits_for(transpose_parts(cfg))}
+    if cfg.has_vector:
+        fields |= {"more": 1}
     return data.StructLayout(fields)
 
 

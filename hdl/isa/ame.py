@@ -26,6 +26,7 @@ __all__ = [
     "RS1",
     "RS2",
     "VECTOR",
+    "VECTOR_WITHOUT_Z",
     "CsrFunct3",
     "Funct3",
     "LdstWhat",
@@ -130,6 +131,10 @@ class VectorOp(IntEnum):
     ADD_Y = 3
     MAX = 4
     MIN = 5
+
+
+VECTOR_WITHOUT_Z = (VectorOp.MUL, VectorOp.MAX, VectorOp.MIN)
+"""Operations of the vector mode that the old z takes no part in."""
 
 
 class SystemOp(IntEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data
 
 from .. import isa
 from ..interfaces import bits_for
@@ -115,11 +116,13 @@ class CountStage(DecodeStage):
         checked = d.bad | k_bad | (d.m == 0)
         with m.If(d.mmacc):
             m.d.comb += bad.eq(checked | rows.bad | columns.bad | wide_bad | btr_bad)
-        with m.Elif(is_a | is_b):
+        with m.Elif(is_a | is_b | d.vector):
             m.d.comb += bad.eq(checked | rows.bad)
         with m.Elif(is_c):
             m.d.comb += bad.eq(checked | rows.bad | columns.bad | c_bad)
 
+        if cfg.has_vector:
+            self._vector(m, d, e)
         m.d.comb += [
             e.bad.eq(bad),
             e.tiles.eq((1 << n_log2) - 1),
@@ -149,3 +152,21 @@ class CountStage(DecodeStage):
         with m.If(whole | is_a | is_b):
             m.d.comb += e.j_last.eq((1 << n_log2) - 1)
         return m
+
+    def _vector(self, m: Module, d: data.View, e: data.View) -> None:
+        """Words of z, by its container."""
+        cfg = self.cfg
+        row_nibbles_log2 = cfg.row_bytes_log2 + 1
+        container_log2 = Signal(3)  # log2 of container bits / 4, as of x
+        growth = Signal(2)
+        last = Signal(cfg.lanes(4).bit_length() + 3)  # last nibble
+        wide = d.f7[isa.VECTOR["wide"].lo]
+        m.d.comb += [
+            container_log2.eq(Mux(wide, d.width_log2 + 1, d.container_log2)),
+            growth.eq(container_log2 - d.container_log2),
+            last.eq((d.k << container_log2) - 1),
+            e.z_last.eq(last >> row_nibbles_log2),
+            e.z_step.eq(8 >> growth),
+            e.z_k.eq((last[:row_nibbles_log2] >> container_log2) + 1),
+            e.z_spare.eq((container_log2 == 0) & d.k[0]),
+        ]

@@ -35,6 +35,7 @@ class FormatStage(DecodeStage):
 
         pair_ok = Signal()
         sat_counts = Signal()
+        sat_counts_same = Signal()  # where z of the vector mode has the operands' format
         columns = ("full", "bovf", "wide", "tf32", "bf16")
         column = Signal(range(len(columns)))
         acc = of_cfg("acc")
@@ -64,8 +65,10 @@ class FormatStage(DecodeStage):
                                     c.out.eq([o.name for o in cfg.output_formats].index(out.name)),
                                     c.width_log2.eq(out.container.bit_length() - 4),
                                     sat_counts.eq(honours_sat(fmt, out, name)),
+                                    sat_counts_same.eq(honours_sat(fmt, fmt, name)),
                                 ]
         rnd = of_cfg("rnd")
+        same = b.vector & ~b.f7[isa.VECTOR["wide"].lo]
         m.d.comb += [
             c.bad.eq(
                 ~pair_ok
@@ -74,7 +77,7 @@ class FormatStage(DecodeStage):
                 | of_cfg("reserved").any()
                 | b.reserved_tile
             ),
-            c.sat.eq(of_cfg("sat") & sat_counts),
+            c.sat.eq(of_cfg("sat") & Mux(same, sat_counts_same, sat_counts)),
             c.rnd.eq(rnd),
         ]
         return m

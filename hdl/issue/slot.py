@@ -10,6 +10,7 @@ from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
 from .move_split import MoveSplit
 from .split import LdStSplit, MmaSplit
+from .vector_split import VectorSplit
 
 __all__ = ["Slot"]
 
@@ -77,12 +78,13 @@ class Slot(wiring.Component):
         along = Signal(reset_less=True)
         granted = Signal()  # the claim on the current tile (along a row: on all) was won
 
+        mma_uop_next = Signal(mma_uop(cfg))
+        mma_done = Signal()
         splits = {InstrKind.MMA: mma, InstrKind.MOVE: move}
         is_load = kind == InstrKind.LOAD
         is_store = kind == InstrKind.STORE
         is_ldst = is_load | is_store
         m.d.comb += [
-            mma.start.eq(self.start & (self.instr.kind == InstrKind.MMA)),
             move.start.eq(self.start & (self.instr.kind == InstrKind.MOVE)),
             ldst.start.eq(
                 self.start
@@ -101,12 +103,31 @@ class Slot(wiring.Component):
             self.kind.eq(kind),
             self.reads.eq(Mux(valid, reads, 0)),
             self.writes.eq(Mux(valid, writes, 0)),
-            self.mma.eq(mma.uop),
             self.ldst.eq(ldst.uop),
             self.move.eq(move.uop),
-            self.mma.new_a.eq(mma.uop.new_a | ~self.continuing),
-            self.mma.new_c.eq((mma.uop.new_c | ~self.continuing) & ~mma.uop.op.overwrite),
+            self.mma.eq(mma_uop_next),
+            self.mma.new_a.eq(mma_uop_next.new_a | ~self.continuing),
+            self.mma.new_c.eq((mma_uop_next.new_c | ~self.continuing) & ~mma_uop_next.op.overwrite),
         ]
+        mma_start = self.start & (self.instr.kind == InstrKind.MMA)
+        is_vector = Signal(reset_less=True)
+        m.d.comb += [mma.start.eq(mma_start), mma_uop_next.eq(mma.uop), mma_done.eq(mma.done)]
+        if cfg.has_vector:
+            m.submodules.vector_split = vector = VectorSplit(cfg)
+            m.d.comb += [
+                mma.start.eq(mma_start & ~self.instr.mma.op.vector.on),
+                vector.start.eq(mma_start & self.instr.mma.op.vector.on),
+                vector.fields.eq(self.instr.mma),
+                vector.step.eq(self.step & (kind == InstrKind.MMA) & is_vector),
+            ]
+            with m.If(self.start):
+                m.d.sync += is_vector.eq(self.instr.mma.op.vector.on)
+            with m.If(is_vector):
+                m.d.comb += [
+                    mma.step.eq(0),
+                    mma_uop_next.eq(vector.uop),
+                    mma_done.eq(vector.done),
+                ]
         transposes = Signal(reset_less=True)
         if cfg.transposes:
             m.d.comb += self.transposes.eq(valid & transposes)
@@ -115,7 +136,7 @@ class Slot(wiring.Component):
                     (self.instr.kind == InstrKind.MMA)
                     & (self.instr.mma.a_transposed | self.instr.mma.b_transposed)
                 )
-            with m.If(mma.uop.transposes):
+            with m.If(mma_uop_next.transposes):
                 m.d.comb += self.mma.new_c.eq(0)
 
         free = Signal()
@@ -131,8 +152,15 @@ class Slot(wiring.Component):
                         & ~(self.mma.new_c & self.word_busy)
                         & ~(self.transposes & self.block_transposed)
                     ),
-                    done.eq(mma.done),
+                    done.eq(mma_done),
                 ]
+                if cfg.has_vector:
+                    with m.If(is_vector):
+                        # All its tiles at once, so that its own results may land on x and y.
+                        blocked = (reads & self.block_read) | (writes & self.block_acc)
+                        m.d.comb += may.eq(
+                            (granted | ~blocked.any()) & ~(self.mma.new_c & self.word_busy)
+                        )
             with m.Case(InstrKind.LOAD):
                 m.d.comb += [
                     may.eq(

@@ -163,7 +163,13 @@ class Slots(wiring.Component):
             return grants, full, uop, layout(chosen_uop)
 
         mma_grants, mma_full, mma_next, _ = pick(
-            "mma", InstrKind.MMA, self.mma, mma_uop(cfg), lambda s: s.mma, hold=self.skip
+            "mma",
+            InstrKind.MMA,
+            self.mma,
+            mma_uop(cfg),
+            lambda s: s.mma,
+            hold=self.skip,
+            burst=cfg.has_vector,
         )
         load_grants, _, _, load_next = pick(
             "load", InstrKind.LOAD, self.load, ldst_uop(cfg), lambda s: s.ldst, burst=True

@@ -45,6 +45,7 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
         "load": 1,
         "store": 1,
         "move": 1,
+        "vector": 1,
         "fence": 1,
         "release": 1,
         "f7": isa.FUNCT7.width,
@@ -88,6 +89,13 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
         "bytes_most": bits_for(cfg.group_bytes),
         "bytes_last": bits_for(cfg.group_bytes),
     }
+    if cfg.has_vector:
+        counts |= {
+            "z_last": 3,  # last word of z that a word of x spreads over, elements beyond K apart
+            "z_step": 4,  # eighths of a row of x for one word of z
+            "z_k": bits_for(cfg.lanes(4) + 1),  # elements of the last one
+            "z_spare": 1,  # they end in the middle of a byte
+        }
     return {
         "b": data.StructLayout(word | csrs),
         "c": data.StructLayout(word | fmt),

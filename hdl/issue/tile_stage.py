@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data
 
 from .. import isa
 from ..interfaces import ERROR_BADGEOM, ERROR_BUS, ERROR_NONE, InstrKind
@@ -108,6 +109,13 @@ class TileStage(DecodeStage):
             t_mask.slice_most.eq(Mux(e.load, named_slices, slice_most)),
             t_mask.slice_last.eq(Mux(e.load, named_slices, Mux(e.down, slice_most, slice_last))),
         ]
+        if cfg.has_vector:  # z: neighbouring tiles
+            with m.If(e.vector):
+                m.d.comb += [
+                    t_mask.stride.eq(1),
+                    t_mask.group_last.eq(0),
+                    t_mask.slice_last.eq(e.z_last),
+                ]
         walked = Signal(8 + rb_log2)  # bytes from a row's start to the end of its last tile
         m.d.comb += walked.eq(
             Mux(e.down, 0, e.j_last * e.pitch + (slice_last << rb_log2)) + cfg.row_bytes
@@ -132,10 +140,21 @@ class TileStage(DecodeStage):
         ]
         src_in_c = cfile ^ (moves.op == isa.MoveOp.MMOV_OTHER)
 
+        # -- vector mode: z is what `t_mask` says ----
+        xy_mask = Signal(cfg.tiles)
+        xy_bad = Signal()
+        m.d.comb += [
+            xy_mask.eq((1 << e.rs1_tile) | (1 << e.rs2_tile)),
+            xy_bad.eq((e.rs1_tile >= cfg.tiles) | (e.rs2_tile >= cfg.tiles)),
+        ]
+
         # -- the answer ----
         bad = Signal()
         m.d.comb += bad.eq(
-            (e.mmacc & (e.bad | mma_bad)) | (is_ldst & (e.bad | t_mask.bad)) | (e.move & moves.bad)
+            (e.mmacc & (e.bad | mma_bad))
+            | ((is_ldst | e.vector) & (e.bad | t_mask.bad))
+            | (e.vector & xy_bad)
+            | (e.move & moves.bad)
         )
         error = Signal(2)
         with m.If(e.error != ERROR_NONE):
@@ -152,7 +171,7 @@ class TileStage(DecodeStage):
             f.resp.rd.eq(Mux(answers, e.rd, 0)),
             f.resp.data.eq(e.data),
             f.resp.error.eq(error),
-            f.dispatch.eq((e.mmacc | is_ldst | e.move) & (error == ERROR_NONE)),
+            f.dispatch.eq((e.mmacc | is_ldst | e.move | e.vector) & (error == ERROR_NONE)),
             f.fence.eq(e.fence),
             f.release.eq(e.release),
             f.fallback.eq(e.mmacc & e.fallback),
@@ -165,26 +184,31 @@ class TileStage(DecodeStage):
         m.d.comb += [
             out.kind.eq(
                 Mux(
-                    e.mmacc,
+                    e.mmacc | e.vector,
                     InstrKind.MMA,
                     Mux(e.load, InstrKind.LOAD, Mux(e.store, InstrKind.STORE, InstrKind.MOVE)),
                 )
             ),
             out.reads.eq(
                 among_all(
-                    Mux(e.mmacc, operands, Mux(e.store, t_mask.mask, Mux(e.move, moves.reads, 0))),
-                    ~e.mmacc & Mux(e.move, src_in_c, cfile),
+                    Mux(e.mmacc, operands, 0)
+                    | Mux(e.vector, xy_mask, 0)
+                    | Mux(e.store, t_mask.mask, 0)
+                    | Mux(e.move, moves.reads, 0),
+                    Mux(e.move, src_in_c, e.store & cfile),
                 )
             ),
             out.writes.eq(
                 among_all(
-                    Mux(e.mmacc, c_mask, Mux(e.load, t_mask.mask, Mux(e.move, moves.writes, 0))),
+                    Mux(e.mmacc, c_mask, 0)
+                    | Mux(e.load | e.vector, t_mask.mask, 0)
+                    | Mux(e.move, moves.writes, 0),
                     e.mmacc | cfile,
                 )
             ),
             mma.a.eq(number(e.rs1_tile, 0)),
             mma.b.eq(number(e.rs2_tile, 0)),
-            mma.c.eq(number(e.rd_tile, 1)),
+            mma.c.eq(number(e.rd_tile, e.mmacc | cfile)),
             mma.i_last.eq(e.i_last),
             mma.j_last.eq(e.j_last),
             mma.i_stride.eq(i_stride),
@@ -198,7 +222,7 @@ class TileStage(DecodeStage):
             mma.op.ft.eq(e.ft),
             mma.op.out.eq(e.out),
             mma.op.k.eq(e.k),
-            mma.op.negate.eq(e.f7[imm["alpha"].lo]),
+            mma.op.negate.eq(e.mmacc & e.f7[imm["alpha"].lo]),
             mma.op.overwrite.eq(e.f7[imm["beta"].lo]),
             mma.op.sat.eq(e.sat),
             mma.op.rnd.eq(e.rnd),
@@ -229,7 +253,31 @@ class TileStage(DecodeStage):
         if cfg.transposes:
             # As encoded, a set bit differs from the native A x B^T.
             m.d.comb += [
-                mma.b_transposed.eq(e.f7[imm["btr"].lo]),
-                mma.a_transposed.eq(e.f7[imm["btr"].lo + 1]),
+                mma.b_transposed.eq(e.mmacc & e.f7[imm["btr"].lo]),
+                mma.a_transposed.eq(e.mmacc & e.f7[imm["btr"].lo + 1]),
             ]
+        if cfg.has_vector:
+            self._vector(m, e, mma, cfile)
         return m
+
+    def _vector(self, m: Module, e: data.View, mma: data.View, cfile: Value) -> None:
+        """The walk of the vector mode."""
+        cfg = self.cfg
+        kind = e.f7[isa.VECTOR["op"].lo :][: isa.VECTOR["op"].width]
+        no_z = Cat(kind == op for op in isa.VECTOR_WITHOUT_Z).any()
+        # The part of z that lies on y is written last, so that y is read before; x is held.
+        to_y = Signal(5)
+        on_y = Signal()
+        m.d.comb += [
+            to_y.eq(e.rs2_tile - e.rd_tile),
+            on_y.eq((e.rs2_tile >= e.rd_tile) & (to_y < e.z_last)),
+            mma.part_first.eq(Mux(on_y & ~(cfile if cfg.split else 0), to_y + 1, 0)),
+            mma.part_last.eq(e.z_last),
+            mma.part_step.eq(e.z_step),
+            mma.k_last.eq(e.z_k),
+            mma.op.vector.on.eq(e.vector),
+            mma.op.vector.kind.eq(kind),
+            mma.op.vector.same.eq(~e.f7[isa.VECTOR["wide"].lo]),
+        ]
+        with m.If(e.vector):
+            m.d.comb += mma.op.overwrite.eq(no_z & ~e.z_spare)

@@ -141,6 +141,7 @@ class WordStage(wiring.Component):
             b.load.eq(legal & any_of({f"mld{w.name.lower()}" for w in isa.LdstWhat})),
             b.store.eq(legal & any_of({f"mst{w.name.lower()}" for w in isa.LdstWhat})),
             b.move.eq(legal & is_move),
+            b.vector.eq(legal & any_of(isa.VECTOR_INSTRUCTIONS)),
             b.fence.eq(legal & hit["mfence"]),
             b.release.eq(legal & hit["mrelease"]),
             b.f7.eq(field(isa.FUNCT7)),

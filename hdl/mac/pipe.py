@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import ReadPort, mac_flags, mma_uop, result_write, tile_word
+from ..units.vector import VectorArray
 from .array import MacArray
 from .plan import MacPlan
 
@@ -40,6 +41,8 @@ class MacTiming:
 class MacPipe(wiring.Component):
     """Takes mma uops, one a cycle; a uop's result is written a fixed time later.
 
+    With the vector mode, uops of that kind go the same way through the lanes of the vector unit.
+
     A's block is read once and held while columns are walked; a C word is read with its first
     chunk and held for the others. Only the operand read can be held up; behind it nothing stalls.
 
@@ -67,6 +70,7 @@ class MacPipe(wiring.Component):
     def __init__(self, cfg: Config):
         self.cfg = cfg
         self.array = MacArray(cfg)
+        self.vector = VectorArray(cfg) if cfg.has_vector else None
         self.timing = timing = MacTiming.of(cfg)
         self.depth, self.loop = timing.depth, timing.loop
         word = ReadPort(tile_word(cfg), cfg.word_bits)
@@ -129,6 +133,14 @@ class MacPipe(wiring.Component):
                 row = Mux(b_offset == offset, b_rows[(offset + column) % cfg.m_par], row)
             m.d.sync += b_q[column].eq(row)
 
+        # The vector unit takes whole words of both.
+        y_q = [b_q[row] for row in range(cfg.n_par)]
+        if self.vector is not None:
+            for row in range(cfg.n_par, cfg.m_par):
+                y_row = Signal(cfg.row_bits, name=f"y_row{row}", reset_less=True)
+                m.d.sync += y_row.eq(b_rows[row])
+                y_q.append(y_row)
+
         # -- what travels beside the array ------------------------------------------------------
         layout = data.StructLayout({"c": tile_word(cfg), "new_c": 1, "op": uop.shape()["op"].shape})
         stages = []
@@ -157,6 +169,17 @@ class MacPipe(wiring.Component):
             array.a.eq(a_q),
             array.b.eq(b_q),
         ]
+        if self.vector is not None:
+            m.submodules.vector = vector = self.vector
+            m.d.comb += [
+                vector.op.eq(start_load.op),
+                vector.x.eq(a_q),
+                vector.y.eq(Cat(y_q)),
+                vector.z.eq(array.c),
+            ]
+            # Lanes that are not used stand still.
+            with m.If(~start):
+                m.d.comb += vector.op.vector.on.eq(0)
 
         # -- C: read one cycle before the array takes it, held for the other chunks -------------
         c_cycle = self.OPERAND_STAGES + array.c_delay
@@ -197,4 +220,11 @@ class MacPipe(wiring.Component):
             self.flags.eq(array.flags),
             self.ahead.eq(at(self.depth - self.MOVE_LEAD)[0]),
         ]
+        if self.vector is not None:
+            with m.If(done.op.vector.on):
+                m.d.comb += [
+                    row_mask.eq(vector.mask),
+                    self.result.data.eq(vector.d),
+                    self.flags.eq(vector.flags),
+                ]
         return m

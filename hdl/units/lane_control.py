@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..interfaces import mac_op
-from ..isa import VectorOp
+from ..isa import VECTOR_WITHOUT_Z, VectorOp
 from ..mac.accumulate_control import accumulate_control
 from ..mac.control import ControlDecoder
 from ..mac.logic import any_of
@@ -68,7 +68,7 @@ class LaneControl(wiring.Component):
         m.submodules.decoder = decoder = _PairDecoder(plan)
         ops = {kind: vector.kind == kind for kind in VectorOp}
         m.d.comb += [
-            self.skip.eq(any_of(ops[k] for k in (VectorOp.MUL, VectorOp.MAX, VectorOp.MIN))),
+            self.skip.eq(any_of(ops[kind] for kind in VECTOR_WITHOUT_Z)),
             decoder.op.eq(op),
             decoder.op.negate.eq(0),
             decoder.op.overwrite.eq(self.skip),
