@@ -77,6 +77,10 @@ from .fields import (
     Operand,
     OperandKind,
 )
+from .insn import (
+    insn_line,
+    parse_insn,
+)
 
 __all__ = [
     "AME",
@@ -140,6 +144,8 @@ __all__ = [
     "disassemble",
     "encode",
     "format_word",
+    "insn_line",
     "instruction",
     "mmacc_imm",
+    "parse_insn",
 ]

@@ -1,4 +1,7 @@
-"""`python -m hdl.isa asm|dis [FILE]`: assembly text to hexadecimal words, one a line, and back."""
+"""`python -m hdl.isa asm|dis [FILE]`: assembly text to hexadecimal words, one a line, and back.
+
+With --insn both write lines for GNU as instead; asm reads such lines too.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 
 from .asm import WORD_MAX, AsmError, assemble_program, disassemble, format_word
 from .csr import DEFAULT_CSR_BASE
+from .insn import insn_line
 
 
 def _parse_words(text: str) -> list[int]:
@@ -26,6 +30,14 @@ def _parse_words(text: str) -> list[int]:
     return words
 
 
+def _insn_text(word: int, csr_base: int) -> str:
+    """The line for GNU as, with the instruction as a comment."""
+    line, text = insn_line(word), disassemble(word, csr_base=csr_base)
+    if text.startswith(".word"):
+        text = text.partition("# ")[2]
+    return f"{line:<48}# {text}" if text else line
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit status, 2 for input that is wrong."""
     parser = argparse.ArgumentParser(prog="python -m hdl.isa", description=__doc__)
@@ -38,15 +50,22 @@ def main(arguments: list[str] | None = None) -> int:
         default=DEFAULT_CSR_BASE,
         help="number of mxcfg (default: %(default)#x)",
     )
+    parser.add_argument(
+        "--insn", action="store_true", help="write .insn lines for GNU as, the text as a comment"
+    )
     options = parser.parse_args(arguments)
     try:
         text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
         if options.action == "asm":
-            lines = [
-                format_word(word) for word in assemble_program(text, csr_base=options.csr_base)
-            ]
+            words = assemble_program(text, csr_base=options.csr_base)
         else:
-            lines = [disassemble(word, csr_base=options.csr_base) for word in _parse_words(text)]
+            words = _parse_words(text)
+        if options.insn:
+            lines = [_insn_text(word, options.csr_base) for word in words]
+        elif options.action == "asm":
+            lines = [format_word(word) for word in words]
+        else:
+            lines = [disassemble(word, csr_base=options.csr_base) for word in words]
         result = "".join(f"{line}\n" for line in lines)
         if options.output is None:
             sys.stdout.write(result)

@@ -1,8 +1,9 @@
 """Assembly text to words and back (isa.md section 2, last paragraphs).
 
 One instruction a line, `#` comments. Operands in the table's order; `n=4` counts tiles; `down`,
-`stream`, `cfile` and `wide` are bare words. `.word 0x...` stands for any word. csrr, csrw, csrs,
-csrc and their immediate forms are accepted as the usual short forms.
+`stream`, `cfile` and `wide` are bare words. `.word 0x...` stands for any word, and `.insn r` lines
+of GNU as are taken as well (`insn`). csrr, csrw, csrs, csrc and their immediate forms are accepted
+as the usual short forms.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from .csr import DEFAULT_CSR_BASE, csr_numbers
 from .decode import decode
 from .encode import encode, instruction
 from .fields import Instruction, Operand, OperandKind
+from .insn import parse_insn
 
 __all__ = ["AsmError", "assemble", "assemble_program", "disassemble", "format_word"]
 
@@ -96,6 +98,11 @@ def assemble(
         if not 0 <= word <= WORD_MAX:
             raise AsmError(f".word {word:#x} does not fit in 32 bits")
         return word
+    if name == ".insn":
+        try:
+            return parse_insn(rest)
+        except ValueError as error:
+            raise AsmError(str(error)) from None
     if name in _SHORT:
         full, pattern, count = _SHORT[name]
         if len(texts) != count:

@@ -220,6 +220,57 @@ def test_command_round_trip(tmp_path):
     assert back.read_text() == "".join(f"{text}\n" for text, *_ in SAMPLES)
 
 
+def test_gnu_as_lines():
+    """By hand from the R type: opcode, funct3, funct7, rd, rs1, rs2; CSRs are standard."""
+    word = isa.assemble("mldb tr16, (x10), x11, n=2")
+    assert isa.insn_line(word) == ".insn r 0x7b, 0x2, 0x5, x16, x10, x11"
+    assert isa.insn_line(isa.assemble("csrw mxtile, a0")) == "csrrw x0, 0x7c1, x10"
+    assert isa.insn_line(isa.assemble("csrwi mxstatus, 3")) == "csrrwi x0, 0x7c2, 3"
+    assert isa.insn_line(0x13) == ".word 0x00000013"
+
+
+def test_every_gnu_as_line_assembles_back():
+    rng = random.Random(SEED)
+    for _ in range(3000):
+        word = rng.getrandbits(32) & ~0x7F | rng.choice((0x7B, 0x7B, 0x73, 0x13))
+        line = isa.insn_line(word)
+        assert isa.assemble(line) == word, f"seed {SEED}: {line}"
+
+
+def test_gnu_as_command_round_trip(tmp_path):
+    source = "".join(f"{text}\n" for text, *_ in SAMPLES)
+    run = [sys.executable, "-m", "hdl.isa"]
+
+    def step(*arguments, text):
+        done = subprocess.run(
+            [*run, *arguments], input=text, text=True, check=True, capture_output=True
+        )
+        return done.stdout
+
+    words = step("asm", text=source)
+    lines = step("asm", "--insn", text=source)
+    assert lines == step("dis", "--insn", text=words)
+    assert [line.partition("# ")[2] for line in lines.splitlines()] == source.splitlines()
+    assert step("asm", text=lines) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("r 0x7b, 0, 0, x1, x2", ".insn takes: r opcode, funct3, funct7, rd, rs1, rs2"),
+        ("i 0x7b, 0, x1, x2, 5", ".insn takes: r opcode"),
+        ("r 0x7b, 8, 0, x1, x2, x3", ".insn: 8 does not fit in 3 bits"),
+        ("r 0x7b, 0, 0, tr1, x2, x3", ".insn: 'tr1' is not a register x0 to x31"),
+        ("r 0x7b, 0, 0, x32, x2, x3", ".insn: x32 does not fit in 5 bits"),
+        ("r custom, 0, 0, x1, x2, x3", ".insn: 'custom' is not a number"),
+    ],
+)
+def test_gnu_as_errors(text, message):
+    with pytest.raises(isa.AsmError, match=r".*") as caught:
+        isa.assemble(f".insn {text}")
+    assert str(caught.value).startswith(message)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text", "message"),
     [
