@@ -16,6 +16,7 @@ from gemm_cases import compiled
 
 from hdl.config import Config, preset
 from sim.engines import open_engine
+from sim.personality import IDEAL, Personality
 from sim.program import Program
 
 SEED = int(os.environ.get("TEST_SEED", "11"))
@@ -56,7 +57,14 @@ def state(cfg: Config) -> np.ndarray:
     return noise.integers(0, 256, (cfg.all_tiles, cfg.rows, cfg.row_bytes), dtype=np.uint8)
 
 
-def run(cfg: Config, before: np.ndarray, body, *, matrix: np.ndarray | None = None):
+def run(
+    cfg: Config,
+    before: np.ndarray,
+    body,
+    *,
+    matrix: np.ndarray | None = None,
+    personality: Personality = IDEAL,
+):
     """Tiles (and a matrix in memory) after `body(program)`, and the responses to it."""
     program = Program(cfg)
     program.load_tiles(INIT)
@@ -72,7 +80,7 @@ def run(cfg: Config, before: np.ndarray, body, *, matrix: np.ndarray | None = No
     simulator.memory.add_region(DUMP, before.size)
     if matrix is not None:
         simulator.memory.add_region(MATRIX, matrix.ravel().copy())
-    result = simulator.run(program)
+    result = simulator.run(program, personality=personality)
     assert not any(response.error for response in result.responses)
     after = np.frombuffer(simulator.memory.read(DUMP, before.size), np.uint8)
     return after.reshape(before.shape), result.responses[status].data
@@ -201,6 +209,37 @@ def test_4x4_in_one_file_over_its_operands_is_2x2() -> None:
     want = expected(UNIFIED, moved, MODES["2x2"][2], 8, 16, 16, 16)
     want[A : A + 2] = before[A : A + 2]
     assert (after == want).all()
+
+
+def test_transposes_wait_for_the_mma_that_still_reads_others() -> None:
+    """A 2x2 hangs on its last group's load; the transposes it uses must outlive the wait."""
+    cfg = UNIFIED
+    before = state(cfg)
+    matrix = np.random.default_rng(SEED).integers(0, 256, (2, 16, 16), dtype=np.uint8)
+    other_c, other_a, other_b = 2, 24, 28  # in the gaps of C, and elsewhere
+
+    def body(program: Program) -> None:
+        program.mfence()
+        program.mld("r", C + 12, MATRIX, 16, n=2, down=True)
+        program.set_cfg("int8")
+        program.set_tile(16, 16, tiling=1)
+        program.mmacc(C, A, B, btr=2)
+        program.mmacc(other_c, other_a, other_b, btr=2)
+
+    slow = IDEAL.replace(name="slow", latency=300)
+    after, _ = run(cfg, before, body, matrix=matrix, personality=slow)
+    start = before.copy()
+    start[C + 12 : C + 14] = matrix
+    want = expected(cfg, start, MODES["2x2"][2], 16, 16, 16, 16, btr=2)
+    moved = want.copy()
+    groups = [group for _, _, group in MODES["2x2"][2]]
+    pieces = [(A, other_a), (B, other_b), *((C + g, other_c + g) for g in groups)]
+    for here, there in pieces:
+        moved[here : here + 2] = want[there : there + 2]
+    moved = expected(cfg, moved, MODES["2x2"][2], 16, 16, 16, 16, btr=2)
+    for group in groups:
+        want[other_c + group : other_c + group + 2] = moved[C + group : C + group + 2]
+    assert (after == want).all(), f"seed {SEED}"
 
 
 # -- C in memory -----------------------------------------------------------------------------------
