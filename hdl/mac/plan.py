@@ -51,8 +51,8 @@ class FormatPlan:
         sum. A format without a wider output sums modulo 2^sum_bits.
     modular : the sum wraps, so overflow of the output cannot be told.
     windowed : a float whose axis hangs below the largest product.
-    offset : place on the axis of the lowest bit of the largest product (the one with the largest
-        exponents).
+    offset : place on the format's own axis of the lowest bit of the largest product (the one with
+        the largest exponents).
     lift : place on the common axis of bit 0 of the format's own.
     weight : weight (log2) of bit 0 of the common axis; E, as the sum of two biased exponents,
         comes on top for windowed formats.
