@@ -81,7 +81,9 @@ def test_waivers_have_reasons() -> None:
             explained = False
 
 
-@presets
+@pytest.mark.parametrize(
+    "name", [pytest.param("full", marks=pytest.mark.slow), *sorted({*PRESETS} - {"full"})]
+)
 def test_another_process_writes_the_same_bytes(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hdl.top", "--verilog", "--preset", name]
     done = subprocess.run(
