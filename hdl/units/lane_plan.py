@@ -7,15 +7,17 @@ aligned. What the lanes compute is still, bit for bit, the multiply-accumulate w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
+from types import MappingProxyType
 
 from ..config import Config
 from ..formats import Format, outputs
 from ..mac.multiply import Multiplier
 from ..mac.plan import FormatPlan, MacPlan, Pair, Slot, on_one_axis
 
-__all__ = ["LanePlan", "expansion", "lane_classes", "lane_places"]
+__all__ = ["LanePlan", "expansion", "lane_classes", "lane_places", "lane_plans", "z_containers"]
 
 
 def expansion(fmt: Format, out: Format) -> int:
@@ -38,8 +40,9 @@ def lane_places(cfg: Config) -> tuple[int, ...]:
     return tuple(range(0, cfg.row_bits, pitch))
 
 
-def lane_classes(cfg: Config) -> dict[int, LanePlan]:
-    """The plan of each lane, by its place; alike lanes share one."""
+@cache
+def lane_plans(cfg: Config) -> Mapping[int, LanePlan]:
+    """The plan of each lane of a row, by its place; lanes of one class share one."""
     mac = MacPlan(cfg)
     widest = max(out.container for _, out in vector_pairs(cfg))
     plans: dict[int, LanePlan] = {}
@@ -49,7 +52,17 @@ def lane_classes(cfg: Config) -> dict[int, LanePlan]:
         if alignment not in plans:
             plans[alignment] = LanePlan(cfg, alignment, mac)
         found[place] = plans[alignment]
-    return found
+    return MappingProxyType(found)
+
+
+def lane_classes(cfg: Config) -> tuple[LanePlan, ...]:
+    """One plan of every class of lanes."""
+    return tuple(dict.fromkeys(lane_plans(cfg).values()))
+
+
+def z_containers(cfg: Config) -> tuple[int, ...]:
+    """Containers that z may have, ascending."""
+    return tuple(sorted({out.container for _, out in vector_pairs(cfg)}))
 
 
 def _one_product(plan: FormatPlan) -> FormatPlan:

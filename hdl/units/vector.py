@@ -12,9 +12,10 @@ from ..mac.accumulate_control import accumulate_control
 from ..mac.logic import any_of, mux_one_hot
 from ..mac.pipeline import DelayLine, register
 from ..mac.plan import MacPlan
+from ..share import shared
 from .lane import VectorLane
 from .lane_control import LaneControl, lane_control
-from .lane_plan import LanePlan, lane_classes
+from .lane_plan import LanePlan, lane_classes, lane_plans, z_containers
 
 __all__ = ["VectorArray", "VectorRow"]
 
@@ -41,7 +42,7 @@ class VectorRow(wiring.Component):
     z : the old row, one cycle before the lanes take it.
     active : lanes whose element is written, with the result.
     spare : what the odd nibbles that are not active keep, with the result.
-    container : one-hot container of z, in order of `containers`, with the result.
+    container : one-hot container of z, in order of `z_containers`, with the result.
     lane{n}, read{n}, skip{n}, stage{n}_... : control of class n (`VectorLane`).
     d, flags : the result, registered.
     """
@@ -50,11 +51,9 @@ class VectorRow(wiring.Component):
         self.cfg = cfg
         self.start = start
         self.latency = latency
-        self.lanes = lane_classes(cfg)
-        self.classes = tuple({id(plan): plan for plan in self.lanes.values()}.values())
-        self.containers = tuple(
-            sorted({out.container for plan in self.classes for out in plan.outputs})
-        )
+        self.lanes = lane_plans(cfg)
+        self.classes = lane_classes(cfg)
+        self.containers = z_containers(cfg)
         members = {
             "x": In(cfg.row_bits),
             "y": In(cfg.row_bits),
@@ -80,7 +79,7 @@ class VectorRow(wiring.Component):
         flags = []
         for number, (place, plan) in enumerate(self.lanes.items()):
             kind = self.classes.index(plan)
-            m.submodules[f"lane{place}"] = lane = VectorLane(plan, self.start)
+            m.submodules[f"lane{place}"] = lane = shared(platform, VectorLane, plan, self.start)
             control = getattr(self, f"lane{kind}")
             m.d.comb += [
                 lane.x.eq(self._spread(self.x, place, plan, control.spread)),
@@ -151,7 +150,7 @@ class VectorArray(wiring.Component):
         self.cfg = cfg
         mac = MacPlan(cfg)
         self.c_delay, self.latency = mac.c_delay, mac.latency
-        self.classes = tuple({id(plan): plan for plan in lane_classes(cfg).values()}.values())
+        self.classes = lane_classes(cfg)
         self.start = min(plan.slack for plan in self.classes)
         if self.start < 0 or any(plan.latency > self.latency for plan in self.classes):
             raise ValueError("the lanes of the vector unit are slower than the MAC array")
@@ -179,7 +178,9 @@ class VectorArray(wiring.Component):
             return data.View(layout, op_line[age])
 
         # -- control: one decoder a class ----------------------------------------------------
-        rows = [VectorRow(cfg, self.start, self.latency) for _ in range(cfg.m_par)]
+        rows = [
+            shared(platform, VectorRow, cfg, self.start, self.latency) for _ in range(cfg.m_par)
+        ]
         for i, row in enumerate(rows):
             m.submodules[f"row{i}"] = row
         for n, plan in enumerate(self.classes):
@@ -201,7 +202,7 @@ class VectorArray(wiring.Component):
         # -- operands, z and result ----------------------------------------------------------
         z_age = self.c_delay
         last = op_at(self.latency - 1)
-        active, container = self._active(m, last, rows[0])
+        active, container = self._active(m, last)
         flags = []
         for i, row in enumerate(rows):
             for name in ("x", "y"):
@@ -220,7 +221,7 @@ class VectorArray(wiring.Component):
         for value in flags[1:]:
             total = total | value
         m.d.comb += self.flags.eq(total)
-        self._mask(m, last, rows[0].containers, container)
+        self._mask(m, last, container)
         return m
 
     def _part(self, m: Module, name: str, row: Value) -> Value:
@@ -246,15 +247,16 @@ class VectorArray(wiring.Component):
         }
         return Cat(Mux(op.vector.same, own[c], named[c]) for c in containers)
 
-    def _active(self, m: Module, op: data.View, row: VectorRow) -> tuple[Value, Value]:
+    def _active(self, m: Module, op: data.View) -> tuple[Value, Value]:
         """Lanes with one of the op.k elements, and the container, with the result."""
-        container = Signal(len(row.containers), name="container")
-        m.d.comb += container.eq(self._containers(op, row.containers))
-        active = Signal(len(row.lanes), name="active")
-        for number, place in enumerate(row.lanes):
+        containers, places = z_containers(self.cfg), lane_plans(self.cfg)
+        container = Signal(len(containers), name="container")
+        m.d.comb += container.eq(self._containers(op, containers))
+        active = Signal(len(places), name="active")
+        for number, place in enumerate(places):
             terms = [
                 container[i] & (op.k > place // bits)
-                for i, bits in enumerate(row.containers)
+                for i, bits in enumerate(containers)
                 if place % bits == 0
             ]
             m.d.comb += active[number].eq(any_of(terms))
@@ -266,10 +268,9 @@ class VectorArray(wiring.Component):
         nibbles = Cat(row[8 * i + NIBBLE : 8 * (i + 1)] for i in range(count))
         return nibbles.word_select(op.k[1:][: (count - 1).bit_length()], NIBBLE)
 
-    def _mask(
-        self, m: Module, op: data.View, containers: tuple[int, ...], container: Value
-    ) -> None:
+    def _mask(self, m: Module, op: data.View, container: Value) -> None:
         """Bytes with an active element, registered."""
+        containers = z_containers(self.cfg)
         mask = Signal(self.cfg.row_bytes, name="mask_reg", reset_less=True)
         for byte in range(self.cfg.row_bytes):
             terms = [container[i] & (op.k > 8 * byte // bits) for i, bits in enumerate(containers)]
