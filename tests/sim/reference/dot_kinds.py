@@ -157,10 +157,11 @@ def required(pair: Pair, rnd: int) -> dict[str, int]:
             if upwards and src.man and 2 * scale(src) > scale(out) + 4:
                 need |= {"tiny, to normal": seldom, "not tiny, to normal": seldom}
     if not out.signed:
-        need["negative into unsigned"] = often
+        # It cancels only where the products are negated, and C is just as large.
+        need |= {"negative into unsigned": often, "cancels to zero": seldom}
     last, beyond = (at(top_code(out) + step, out, pair.unit) for step in (0, 1))
     if largest_product(pair) > beyond - last:
-        need |= {"overflow edge, over": seldom, "overflow tie": 1}
+        need |= {"overflow edge, over": seldom, "overflow tie": seldom}
     else:
         # Sums far below the last place of the largest value: only a mode can carry over it.
         del need["overflow"]

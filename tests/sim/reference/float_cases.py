@@ -69,6 +69,7 @@ class FloatMaker:
 
     def __init__(self, pair: Pair, style: str, k: int, fields: dict, rng: random.Random):
         self.pair, self.style, self.k, self.fields, self.rng = pair, style, k, fields, rng
+        self.half_place = False
         low, high = exponent_range(pair.src)
         out_low, out_high = exponent_range(pair.out)
         first, last = max(2 * low, out_low), min(2 * high, out_high)
@@ -76,14 +77,18 @@ class FloatMaker:
             target = out_low + rng.randint(-pair.out.man - 3, 2)
         elif style == "edge":
             half = out_high - pair.out.man - 1
-            target = rng.choice((half, half, half + 1, rng.randint(half - 2, out_high)))
+            target = rng.choice((half, half + 1, rng.randint(half - 2, out_high)))
+            # One power of two, half a last place: with the largest value it makes a tie.
+            self.half_place = rng.random() < 0.4
+            if self.half_place:
+                target = half
         elif style in ("tie", "inner tie", "cancel") and rng.random() < 0.5:
             target = rng.randint(-3, 3)
         else:
             target = rng.randint(first, last) if first <= last else 0
         self.exponent_a, self.exponent_b = product_exponents(pair, target, rng)
         few = 0.6 if style == "edge" else 0.2
-        self.few = style in ("tie", "inner tie") or rng.random() < few
+        self.few = style in ("tie", "inner tie") or self.half_place or rng.random() < few
         self.width = 0 if style == "edge" and self.few else rng.choice((0, 1, 2, 4))
         self.zero_rate = {"zeros": 0.7, "cancel": 0.2}.get(style, 0.0)
         if style == "small" and 2 * (low - pair.src.man) > out_low:
@@ -91,7 +96,7 @@ class FloatMaker:
             self.zero_rate = 1.0 if rng.random() < 0.5 else 0.5
         if style == "edge":
             # No sum at all leaves C itself at the edge.
-            self.zero_rate = rng.choice((0.0, 0.0, 0.7, 0.9, 1.0))
+            self.zero_rate = 0.0 if self.half_place else rng.choice((0.0, 0.0, 0.7, 0.9, 1.0))
 
     def sign(self) -> bool:
         return self.rng.random() < 0.5
@@ -110,7 +115,8 @@ class FloatMaker:
             exponent = rng.randint(low - fmt.man, high)
         else:
             exponent += rng.randint(-self.width, self.width)
-        return float_code(self.sign(), exponent, mantissa_bits(fmt, rng, self.few), fmt)
+        mantissa = 0 if self.half_place else mantissa_bits(fmt, rng, self.few)
+        return float_code(self.sign(), exponent, mantissa, fmt)
 
     def special(self, fmt: Format) -> int:
         """NaN of either kind, Inf, zero, or one of the largest values."""
@@ -149,7 +155,7 @@ class FloatMaker:
                 row[lane] = rng.choice((0, row[lane] ^ 1 << place))
         ties = self.style in ("tie", "inner tie")
         if ties or (self.style == "edge" and self.few):
-            used = rng.choice((1, 1, 2, self.k))
+            used = 1 if self.half_place else rng.choice((1, 1, 2, self.k))
             for lane in range(used, self.k):
                 row[lane] = packed(0, False, fmt)
         if ties:
