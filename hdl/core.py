@@ -116,7 +116,8 @@ class Core(wiring.Component):
             move.a.ready.eq(tilefile.a.ready),
             operands.a.data.eq(tilefile.a.data),
             move.a.data.eq(tilefile.a.data),
-            move.port_busy.eq(operands.a.valid | mac.ahead),
+            move.a_busy.eq(operands.a.valid),
+            move.result_busy.eq(mac.ahead),
             tilefile.result.valid.eq(mac.result.valid | move.result.valid),
         ]
         for field in ("addr", "data", "mask"):

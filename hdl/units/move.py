@@ -28,8 +28,8 @@ class MoveUnit(wiring.Component):
     uops : move uops; a transfer is the read.
     a : tile-file read on the A port; the MAC goes first.
     result : tile-file write, `LATENCY` cycles after the read.
-    port_busy : the MAC reads A in this cycle, or writes a result when this move would.
-    yield_ : a load has starved; leave it the next gap.
+    a_busy, result_busy : the MAC reads A in this cycle; writes a result when this move would.
+    yield_ : a load has starved; leave it the next gap of the result port.
     scalar, scalar_done : what a scalar broadcast writes; it is not needed any more.
     element_valid, element : an element that was asked for.
     writing{0..2}, write_tile{0..2} : moves read but not written yet.
@@ -47,7 +47,8 @@ class MoveUnit(wiring.Component):
             "uops": In(stream.Signature(move_uop(cfg))),
             "a": Out(ReadPort(tile_word(cfg), cfg.word_bits)),
             "result": Out(result_write(cfg)),
-            "port_busy": In(1),
+            "a_busy": In(1),
+            "result_busy": In(1),
             "yield_": In(1),
             "scalar": In(VALUE_BITS),
             "scalar_done": Out(1),
@@ -64,8 +65,9 @@ class MoveUnit(wiring.Component):
         cfg = self.cfg
         uop = self.uops.payload
         go = Signal()
-        may = ~self.port_busy & ~self.yield_
+        may = Signal()
         m.d.comb += [
+            may.eq(~(uop.read & self.a_busy) & ~(uop.write & (self.result_busy | self.yield_))),
             self.uops.ready.eq(may & self.a.ready),
             go.eq(self.uops.valid & self.uops.ready),
             self.a.valid.eq(self.uops.valid & may & uop.read),

@@ -45,7 +45,8 @@ class Bench(wiring.Component):
                 "hold": In(1),
                 "a": Out(ReadPort(tile_word(cfg), cfg.word_bits)),
                 "result": Out(result_write(cfg)),
-                "port_busy": In(1),
+                "a_busy": In(1),
+                "result_busy": In(1),
                 "yield_": In(1),
                 "scalar": In(64),
                 "scalar_done": Out(1),
@@ -67,7 +68,8 @@ class Bench(wiring.Component):
             unit.uops.payload.eq(split.uop),
             unit.uops.valid.eq(~self.hold),
             split.step.eq(unit.uops.valid & unit.uops.ready),
-            unit.port_busy.eq(self.port_busy),
+            unit.a_busy.eq(self.a_busy),
+            unit.result_busy.eq(self.result_busy),
             unit.yield_.eq(self.yield_),
             unit.scalar.eq(self.scalar),
             self.scalar_done.eq(unit.scalar_done),
@@ -94,7 +96,8 @@ def run(cfg, cases, tiles, rng, stall):
 
         async def cycle():
             nonlocal answer, scalars
-            ctx.set(dut.port_busy, rng.random() < stall)
+            ctx.set(dut.a_busy, rng.random() < stall)
+            ctx.set(dut.result_busy, rng.random() < stall)
             ctx.set(dut.yield_, rng.random() < stall / 2)
             ctx.set(dut.a.ready, 1)
             ctx.set(dut.a.data, answer)
