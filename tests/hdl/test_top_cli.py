@@ -82,7 +82,7 @@ def test_header_names_the_whole_configuration(capsys) -> None:
         "//   slots = 2",
         "//   csr_base = 2112",
         "//   l2_ids = 16",
-        "//   formats = int8, fp8_e4m3, fp8_e5m2",
+        "//   formats = int8,fp8_e4m3,fp8_e5m2",
     ):
         assert line in comments
     assert str(ROOT) not in out
@@ -103,7 +103,7 @@ def test_describe_states_peak_storage_and_ports(capsys, name: str) -> None:
     for output in ("int8", "int16", "int32"):
         row = next(line for line in out.splitlines() if re.match(rf" *int8 +{output} ", line))
         assert row.split()[-3] == str(peak)
-    bits = cfg.tiles * cfg.rows * cfg.row_bits
+    bits = cfg.all_tiles * cfg.rows * cfg.row_bits
     assert f"{bits:,}" in out and f"{2 * bits:,}" in out
     assert re.search(r"load__payload +input +\d+", out)
 
