@@ -53,6 +53,11 @@ def _timing(cfg: Config) -> tuple[tuple, dict]:
     return (cfg,), {"mac_depth": timing.depth, "loop": timing.loop}
 
 
+def _with_vector(cfg: Config) -> tuple[tuple, dict]:
+    units = (*cfg.units, *(() if cfg.has_vector else ("vector",)))
+    return (cfg.replace(units=units),), {}
+
+
 BLOCKS: dict[str, Block] = {
     CORE: Block("core", "Core", "the whole core"),
     "decode": Block("issue.decode", "Decode", "decoder, CSRs and traps"),
@@ -70,6 +75,9 @@ BLOCKS: dict[str, Block] = {
     "operand-decoder": Block("mac.operand", "OperandDecoder", "decodes one row", _plan),
     "load-pipe": Block("l2.load", "LoadPipe", "L2 read channel and row merge"),
     "store-pipe": Block("l2.store", "StorePipe", "row reads and L2 write channels"),
+    "vector-unit": Block(
+        "units.vector", "VectorArray", "lanes for every element of a stored word", _with_vector
+    ),
     "move-unit": Block("units.move", "MoveUnit", "copies, transposes and broadcasts"),
 }
 """Every block by the name that `--block` takes."""
