@@ -14,7 +14,7 @@ import numpy as np
 from hdl.config import Config
 from hdl.formats import Format
 
-from .codes import code_dtype
+from .codes import code_dtype, pack_rows, unpack_rows
 from .cores import as_config, shared_core
 from .kernels import TILINGS, Matrix, Tiles
 from .layout import GUARD_BYTES, PlacedMatrix
@@ -22,7 +22,10 @@ from .memory import Memory
 from .options import choose, format_pair
 from .program import Program
 
-__all__ = ["Result", "mma"]
+__all__ = ["VECTOR_OPS", "Result", "mma", "vector"]
+
+VECTOR_OPS = ("mvmadd", "mvmul", "mvaddx", "mvaddy", "mvmax", "mvmin")
+"""Operations of the vector mode."""
 
 _NOISE_SEED = 1
 
@@ -163,3 +166,81 @@ def mma(
     core.clear_flags(memory)
     result = core.run(memory, program.requests)
     return Result(places["c"].codes(), core.flags(memory), result.cycles)
+
+
+def vector(
+    op: str,
+    ft: str | int,
+    x: np.ndarray,
+    y: np.ndarray,
+    z: np.ndarray | None = None,
+    *,
+    preset: str | Config,
+    wide: int = 0,
+    bovf: int = 0,
+    sat: int = 0,
+    rnd: int = 0,
+    acc: int = 0,
+    engine: str = "auto",
+) -> Result:
+    """One operation of the vector mode, element by element on one tile each of x and y.
+
+    Parameters
+    ----------
+    op : one of `VECTOR_OPS`.
+    ft : operand format, by name or Ft code.
+    x, y : unsigned codes in any integer dtype, (M, K).
+    z : unsigned codes of the old z, (M, K); zeros if it takes no part or is not given.
+    preset : the core, a name or a Config; it needs the unit "vector".
+    wide : 1: z in the output format of mxcfg, not in that of x and y.
+    bovf, sat, rnd, acc : fields of mxcfg.
+    engine : what simulates the core.
+
+    Raises `ValueError` that names the argument and what was expected.
+    """
+    cfg = as_config(preset)
+    if not cfg.has_vector:
+        raise ValueError(f"{cfg.name} has no vector mode: use a core with units = vector")
+    if op not in VECTOR_OPS:
+        raise ValueError(f"op = {op!r} is undefined: use one of {', '.join(VECTOR_OPS)}")
+    fmt, wide_out = format_pair(cfg, ft, bovf, acc)
+    out = wide_out if choose("wide", wide, (0, 1)) else fmt
+    fields = {"bovf": bovf, "sat": choose("sat", sat, (0, 1)), "acc": acc}
+    fields["rnd"] = choose("rnd", rnd, (0, 1, 2, 3))
+    x_codes = _codes("x", x, fmt, (1, cfg.rows), (1, cfg.lanes(fmt.container)))
+    m, k = x_codes.shape
+    y_codes = _codes("y", y, fmt, (m, m), (k, k))
+    if z is None:
+        z_codes = np.zeros((m, k), code_dtype(out.container))
+    else:
+        z_codes = _codes("z", z, out, (m, m), (k, k))
+
+    # Whole tiles, rows of all parts of z side by side.
+    memory, parts = Memory(cfg.addr_bits), out.container // fmt.container
+    regions, end = {}, 0
+    for name, codes, count in (("x", x_codes, 1), ("y", y_codes, 1), ("z", z_codes, parts)):
+        content = np.zeros((cfg.rows, count * cfg.row_bytes), np.uint8)
+        bits = out.container if name == "z" else fmt.container
+        packed = pack_rows(codes, bits)
+        content[:m, : packed.shape[1]] = packed
+        regions[name] = memory.add_region(end, content.reshape(-1))
+        end += content.size
+    tiles = {"z": 0, "x": cfg.tiles - 1, "y": cfg.tiles - 2}
+    program = Program(cfg)
+    program.set_cfg(fmt.name, **fields)
+    program.set_tile(k, m)
+    for name, count in (("x", 1), ("y", 1), ("z", parts)):
+        base, stride = regions[name].base, count * cfg.row_bytes
+        program.mld("r", tiles[name], base, stride, n=count)
+    program.vector(op, tiles["z"], tiles["x"], tiles["y"], wide=bool(wide))
+    program.mst("r", tiles["z"], regions["z"].base, parts * cfg.row_bytes, n=parts)
+    program.mfence()
+
+    core = shared_core(cfg, engine)
+    core.clear_flags(memory)
+    result = core.run(memory, program.requests)
+    content = np.frombuffer(
+        memory.read(regions["z"].base, cfg.rows * parts * cfg.row_bytes), np.uint8
+    )
+    rows = content.reshape(cfg.rows, -1)[:m]
+    return Result(unpack_rows(rows, k, out.container), core.flags(memory), result.cycles)
