@@ -30,6 +30,8 @@ POINTS = (
     *("stride negative", "stride zero", "stride unaligned", "stride below a row"),
     *("base unaligned", "access near the wrap of addresses", "mfence", "mmov", "mzero"),
     *(f"{what} n={n} {way}" for what in "abcr" for n in (1, 2, 4, 8) for way in ("along", "down")),
+    *(f"{move}.{size}" for move in ("mtrans", "mbccol", "mbcast", "mget") for size in "bhwd"),
+    *("mbcrow.b", "move in place", "move of several tiles"),
 )
 
 # Likewise in each kind of core with INT8 alone.
@@ -37,7 +39,11 @@ INT8 = preset("ame32-int8")
 SPLIT = INT8.replace(name="ame32-int8-split", accumulators="split")
 OWN_POINTS = {
     INT8: ("illegal: load or store of the C file", "badgeom: C over A", "badgeom: C over B"),
-    SPLIT: (*(f"{what} in the C file" for what in "abcr"), "mmacc 4x4 of 16 bit"),
+    SPLIT: (
+        *(f"{what} in the C file" for what in ("move", *"abcr")),
+        "mmacc 4x4 of 16 bit",
+        "mmovf",
+    ),
 }
 
 
