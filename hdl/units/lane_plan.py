@@ -17,7 +17,15 @@ from ..formats import Format, outputs
 from ..mac.multiply import Multiplier
 from ..mac.plan import FormatPlan, MacPlan, Pair, Slot, on_one_axis
 
-__all__ = ["LanePlan", "expansion", "lane_classes", "lane_places", "lane_plans", "z_containers"]
+__all__ = [
+    "LanePlan",
+    "expansion",
+    "lane_classes",
+    "lane_places",
+    "lane_plans",
+    "start_age",
+    "z_containers",
+]
 
 
 def expansion(fmt: Format, out: Format) -> int:
@@ -58,6 +66,18 @@ def lane_plans(cfg: Config) -> Mapping[int, LanePlan]:
 def lane_classes(cfg: Config) -> tuple[LanePlan, ...]:
     """One plan of every class of lanes."""
     return tuple(dict.fromkeys(lane_plans(cfg).values()))
+
+
+def start_age(cfg: Config) -> int:
+    """Age at which the lanes take x and y, so that their products meet z when it is there.
+
+    Raises ValueError if the MAC array is faster than they are; no configuration makes it so.
+    """
+    start = min(plan.slack for plan in lane_classes(cfg))
+    latency = MacPlan(cfg).latency
+    if start < 0 or any(plan.latency > latency for plan in lane_classes(cfg)):
+        raise ValueError("the lanes of the vector unit are slower than the MAC array")
+    return start
 
 
 def z_containers(cfg: Config) -> tuple[int, ...]:

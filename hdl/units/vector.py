@@ -15,7 +15,7 @@ from ..mac.plan import MacPlan
 from ..share import shared
 from .lane import VectorLane
 from .lane_control import LaneControl, lane_control
-from .lane_plan import LanePlan, lane_classes, lane_plans, z_containers
+from .lane_plan import LanePlan, lane_classes, lane_plans, start_age, z_containers
 
 __all__ = ["VectorArray", "VectorRow"]
 
@@ -151,9 +151,7 @@ class VectorArray(wiring.Component):
         mac = MacPlan(cfg)
         self.c_delay, self.latency = mac.c_delay, mac.latency
         self.classes = lane_classes(cfg)
-        self.start = min(plan.slack for plan in self.classes)
-        if self.start < 0 or any(plan.latency > self.latency for plan in self.classes):
-            raise ValueError("the lanes of the vector unit are slower than the MAC array")
+        self.start = start_age(cfg)
         row = unsigned(cfg.row_bits)
         rows = data.ArrayLayout(row, cfg.m_par)
         super().__init__(
