@@ -438,9 +438,9 @@ def move_uop(cfg: Config) -> data.StructLayout:
     """One word read into the move unit's buffer, one written, or both.
 
     `op`, `size`: as in `move_fields`; `at`: a byte of the word. `read`, `write`: do. `slot`: where
-    a word that is read goes; a transposed one is made from the square in the first slots or, with
-    `second`, from the one behind it, and is its word `pick`. `more`: the next uop of the unit is
-    to be of the same instruction.
+    a word that is read goes; a transposed one is word `pick` of the transpose of the square in the
+    first slots. `shift`: afterwards the pair's second square takes the place of the first. `more`:
+    the next uop of the unit is to be of the same instruction.
     """
     return data.StructLayout(
         {
@@ -453,7 +453,7 @@ def move_uop(cfg: Config) -> data.StructLayout:
             "write": 1,
             "slot": bits_for(buffer_words(cfg)),
             "pick": bits_for(square_words(cfg)),
-            "second": 1,
+            "shift": 1,
             "more": 1,
         }
     )

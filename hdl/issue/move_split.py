@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import Config
 from ..interfaces import bits_for, move_fields, move_uop
 from ..isa import MoveOp
-from ..units.squares import SIZES_LOG2, Squares, square_words
+from ..units.squares import SIZES_LOG2, Squares, second_slot, square_words
 
 __all__ = ["TILE_BY_TILE", "MoveSplit"]
 
@@ -138,7 +138,7 @@ class MoveSplit(wiring.Component):
                         word_last.eq(squares.words - 1),
                         block.eq(row * squares.blocks + (word if down else 0)),
                         tile.eq(column * squares.tiles + (0 if down else word)),
-                        slot.eq(Mux(second, squares.words, 0) + word),
+                        slot.eq(Mux(second, second_slot(cfg), 0) + word),
                     ]
         pair_last = (i == j) | second
         with m.If(fields.op == MoveOp.MTRANS):
@@ -149,7 +149,7 @@ class MoveSplit(wiring.Component):
                 uop.dst.block.eq(block),
                 uop.slot.eq(slot),
                 uop.pick.eq(word),
-                uop.second.eq(second),
+                uop.shift.eq(~reading & (word == word_last) & ~pair_last),
                 last.eq(~reading & (word == word_last) & (i == j) & (i == square_last)),
             ]
             with m.If(self.step):

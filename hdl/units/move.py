@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import ReadPort, move_uop, result_write, tile_word
 from ..isa import MoveOp
-from .squares import SIZES_LOG2, Squares, buffer_words
+from .squares import SIZES_LOG2, Squares, buffer_words, second_slot
 
 __all__ = ["MoveUnit"]
 
@@ -88,40 +88,67 @@ class MoveUnit(wiring.Component):
             write_valid.eq(make_valid & make.write),
             write_dst.eq(make.dst),
         ]
-        slots = []
-        for index in range(buffer_words(cfg)):
-            slot = Signal(cfg.word_bits, name=f"slot{index}", reset_less=True)
+        slots = [
+            Signal(cfg.word_bits, name=f"slot{index}", reset_less=True)
+            for index in range(buffer_words(cfg))
+        ]
+        behind = second_slot(cfg)
+        for index, slot in enumerate(slots):
+            if index < behind:
+                with m.If(make_valid & make.shift):
+                    m.d.sync += slot.eq(slots[index + behind])
             with m.If(read_valid & read.read & (read.slot == index)):
                 m.d.sync += slot.eq(self.a.data)
-            slots.append(slot)
 
         # -- elements of each row, as patterns of 64 bit ---------------------------------------
         first = slots[0]
         rows = [first[i * cfg.row_bits : (i + 1) * cfg.row_bits] for i in range(cfg.m_par)]
-        column = make.at[: cfg.row_bytes_log2]
-        patterns = [
-            self._pattern(m, f"row{i}", row, column, make.size) for i, row in enumerate(rows)
+        is_scalar = Signal()
+        column = Signal(cfg.row_bytes_log2)
+        m.d.comb += [
+            is_scalar.eq(make.op == MoveOp.SCALAR),
+            column.eq(Mux(is_scalar, 0, make.at)),
         ]
-        scalar = self._pattern(m, "scalar", self.scalar, Const(0, 3), make.size)
-        repeat = cfg.row_bits // VALUE_BITS
+        patterns = [
+            self._pattern(m, f"row{i}", row, column, make.size, is_scalar)
+            for i, row in enumerate(rows)
+        ]
         row_of_word = make.at[cfg.row_bytes_log2 :]
 
-        # -- what is written -------------------------------------------------------------------
-        with m.Switch(make.op):
+        # -- what is written: one of a few words, numbered one stage before --------------------
+        repeat = cfg.row_bits // VALUE_BITS
+        copy, row, pattern = range(3)
+        choices = {
+            copy: first,
+            row: self._select(rows, row_of_word).replicate(cfg.m_par),
+            pattern: Cat(value.replicate(repeat) for value in patterns),
+        }
+        transposes = {}
+        for size in SIZES_LOG2:
+            squares = Squares.of(cfg, size)
+            for pick in range(squares.words):
+                transposes[size, pick] = len(choices)
+                choices[len(choices)] = self._transposed(squares, slots, pick)
+        choice = Signal(range(len(choices)), reset_less=True)
+        with m.Switch(read.op):
             with m.Case(MoveOp.MMOV, MoveOp.MMOV_OTHER):
-                m.d.sync += word.eq(first)
-            with m.Case(MoveOp.MZERO):
-                m.d.sync += word.eq(0)
+                m.d.sync += choice.eq(copy)
             with m.Case(MoveOp.ROW):
-                m.d.sync += word.eq(self._select(rows, row_of_word).replicate(cfg.m_par))
-            with m.Case(MoveOp.COLUMN):
-                m.d.sync += word.eq(Cat(pattern.replicate(repeat) for pattern in patterns))
-            with m.Case(MoveOp.SCALAR):
-                m.d.sync += word.eq(scalar.replicate(repeat * cfg.m_par))
-            with m.Case(MoveOp.MTRANS):
-                self._transpose(m, make, slots, word)
+                m.d.sync += choice.eq(row)
+            with m.Case(MoveOp.COLUMN, MoveOp.SCALAR):
+                m.d.sync += choice.eq(pattern)
+            with m.Case(MoveOp.MTRANS), m.Switch(Cat(read.pick, read.size)):
+                for (size, pick), number in transposes.items():
+                    with m.Case(pick | size << len(read.pick)):
+                        m.d.sync += choice.eq(number)
+        with m.Switch(choice):
+            for number, value in choices.items():
+                with m.Case(number):
+                    m.d.sync += word.eq(value)
+        with m.If(make.op == MoveOp.MZERO):
+            m.d.sync += word.eq(0)  # a register reset
         m.d.comb += [
-            self.scalar_done.eq(make_valid & (make.op == MoveOp.SCALAR) & ~make.more),
+            self.scalar_done.eq(make_valid & is_scalar & ~make.more),
             self.result.valid.eq(write_valid),
             self.result.addr.eq(write_dst),
             self.result.data.eq(word),
@@ -155,32 +182,28 @@ class MoveUnit(wiring.Component):
             return values[0]
         return Cat(values).word_select(index, len(values[0]))
 
-    def _pattern(self, m: Module, name: str, row: Value, byte: Value, size: Value) -> Signal:
-        """The element of `row` that starts at `byte`, repeated over 64 bits."""
-        piece = row
-        if len(row) > VALUE_BITS:
-            piece = Signal(VALUE_BITS, name=f"{name}_piece")
-            m.d.comb += piece.eq(row.word_select(byte[3:], VALUE_BITS))
-        pattern = Signal(VALUE_BITS, name=f"{name}_pattern")
-        with m.Switch(size):
-            for log2 in SIZES_LOG2:
-                with m.Case(log2):
-                    bits = 8 << log2
-                    element = piece.word_select(byte[log2:3], bits) if log2 < 3 else piece
-                    m.d.comb += pattern.eq(element.replicate(VALUE_BITS // bits))
-        return pattern
-
-    def _transpose(self, m: Module, make: Value, slots: list[Signal], word: Signal) -> None:
-        """A word of the transpose of a square: it depends on nothing but which one it is."""
-        with m.Switch(Cat(make.pick, make.second, make.size)):
-            for size in SIZES_LOG2:
-                squares = Squares.of(self.cfg, size)
-                for second in range(1 if squares.count == 1 else 2):
-                    for pick in range(squares.words):
-                        number = pick | second << len(make.pick) | size << len(make.pick) + 1
-                        with m.Case(number):
-                            base = second * squares.words
-                            m.d.sync += word.eq(self._transposed(squares, slots[base:], pick))
+    def _pattern(
+        self, m: Module, name: str, row: Value, byte: Value, size: Value, is_scalar: Value
+    ) -> Signal:
+        """The element of `row` (or of the scalar) that starts at `byte`, repeated over 64 bits."""
+        piece = row.word_select(byte[3:], VALUE_BITS) if len(row) > VALUE_BITS else row
+        value = Signal(VALUE_BITS, name=f"{name}_piece")
+        m.d.comb += value.eq(Mux(is_scalar, self.scalar, piece))
+        # Halve what is left of it until it is the element, and repeat that.
+        for log2 in reversed(range(max(SIZES_LOG2))):
+            bits = 8 << log2
+            halved = Signal(VALUE_BITS, name=f"{name}_of{bits}")
+            high = byte[log2]
+            parts = []
+            for at in range(0, VALUE_BITS, 2 * bits):
+                low_half, high_half = value[at : at + bits], value[at + bits : at + 2 * bits]
+                parts += [
+                    Mux((size <= log2) & high, high_half, low_half),
+                    Mux((size <= log2) & ~high, low_half, high_half),
+                ]
+            m.d.comb += halved.eq(Cat(parts))
+            value = halved
+        return value
 
     def _transposed(self, squares: Squares, slots: list[Signal], pick: int) -> Value:
         """Word `pick` of the transpose of the square in `slots`."""

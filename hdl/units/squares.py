@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..config import Config
 
-__all__ = ["SIZES_LOG2", "Squares", "buffer_words", "square_words"]
+__all__ = ["SIZES_LOG2", "Squares", "buffer_words", "second_slot", "square_words"]
 
 SIZES_LOG2 = range(4)
 """Element sizes of the moves, log2 of bytes."""
@@ -59,7 +59,12 @@ def square_words(cfg: Config) -> int:
     return max(Squares.of(cfg, size).words for size in SIZES_LOG2)
 
 
-def buffer_words(cfg: Config) -> int:
-    """Stored words that the move unit's buffer holds: a square, or two where there are others."""
+def second_slot(cfg: Config) -> int:
+    """Slot of the move unit's buffer from which on the second square of a pair lies."""
     squares = [Squares.of(cfg, size) for size in SIZES_LOG2]
-    return max(s.words * (1 if s.count == 1 else 2) for s in squares)
+    return max((s.words for s in squares if s.count > 1), default=0)
+
+
+def buffer_words(cfg: Config) -> int:
+    """Stored words that the move unit's buffer holds: a square, or a pair of them."""
+    return max(square_words(cfg), 2 * second_slot(cfg))
