@@ -81,12 +81,11 @@ def shift_left(m: Module, name: str, value: Value, amount: Value, unit: int = 1)
 
 def shift_left_top(
     m: Module, name: str, value: Value, amount: Value, unit: int, keep: int
-) -> tuple[Value, Value]:
-    """Top `keep` bits of `value << (amount * unit)`, and whether any bit below them is set.
+) -> Value:
+    """Top `keep` bits of `value << (amount * unit)`.
 
     What no later step can lift into the top is left out of the next one.
     """
-    below = []
     for i in reversed(range(len(amount))):
         bits, step = len(value), min(unit << i, len(value))
         needed = min(bits, keep + (unit << i) - unit)
@@ -94,12 +93,8 @@ def shift_left_top(
         stage = Signal(needed, name=f"{name}_by{unit << i}")
         moved = Cat(Const(0, step), value[: bits - step])
         m.d.comb += stage.eq(Mux(amount[i], moved[spare:], value[spare:]))
-        if spare:
-            rest = Signal(name=f"{name}_below{unit << i}")
-            m.d.comb += rest.eq(Mux(amount[i], moved[:spare].any(), value[:spare].any()))
-            below.append(rest)
         value = stage
-    return value, any_of(below)
+    return value
 
 
 def shift_right(m: Module, name: str, value: Value, amount: Value, unit: int = 1) -> Value:
