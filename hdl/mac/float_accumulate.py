@@ -245,15 +245,6 @@ class FloatAccumulator(wiring.Component):
         significant = Signal(len(frame) - 1, name="significant")
         m.d.comb += significant.eq(frame[:-1] ^ negative.replicate(len(frame) - 1))
         zeros = register(m, "zeros", leading_zeros(m, "lz", significant))
-        # The coarse shift keeps what the fine one can lift to the two bits below the significand.
-        # The rest is only sticky: groups of bits, of which each coarse step lifts one.
-        fine_bits = min(4, len(zeros))
-        step = 1 << fine_bits
-        keep = min(len(frame), plan.significand_bits + 3 + step - 1)
-        ends = range(len(frame) - keep, 0, -step)
-        groups = register(
-            m, "sticky_groups", Cat(frame[max(0, end - step) : end].any() for end in ends)
-        )
         none = register(m, "is_zero", ~frame.any() & ~sticky)
         moved = register(m, "frame_count", frame).as_signed()
         sticky = register(m, "sticky_count", sticky)
@@ -273,14 +264,12 @@ class FloatAccumulator(wiring.Component):
             subnormal.eq(room_left[-1] & ~powers),
             up.eq(Mux(subnormal, Mux(room[-1], 0, room[: len(zeros)]), zeros)),
         ]
+        fine_bits = min(4, len(up))
         exp = register(m, "exp", Mux(subnormal | none, 0, (room_left + 1)[:bits]).as_signed())
-        up_coarse = up[fine_bits:]
-        coarse = register(
-            m,
-            "normal_coarse",
-            shift_left_top(m, "norm_coarse", moved, up_coarse, step, keep),
-        )
-        below = any_of(group & (up_coarse <= i) for i, group in enumerate(groups))
+        # What the fine shift cannot lift to the two bits below the significand is only sticky.
+        keep = min(len(moved), plan.significand_bits + 3 + (1 << fine_bits) - 1)
+        top, below = shift_left_top(m, "norm_coarse", moved, up[fine_bits:], 1 << fine_bits, keep)
+        coarse = register(m, "normal_coarse", top)
         up_fine = register(m, "normal_up_fine", up[:fine_bits])
         sticky = register(m, "sticky_normal", sticky | below)
         none = register(m, "is_zero_normal", none)

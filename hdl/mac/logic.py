@@ -81,11 +81,12 @@ def shift_left(m: Module, name: str, value: Value, amount: Value, unit: int = 1)
 
 def shift_left_top(
     m: Module, name: str, value: Value, amount: Value, unit: int, keep: int
-) -> Value:
-    """Top `keep` bits of `value << (amount * unit)`.
+) -> tuple[Value, Value]:
+    """Top `keep` bits of `value << (amount * unit)`, and whether any bit below them is set.
 
     What no later step can lift into the top is left out of the next one.
     """
+    below = []
     for i in reversed(range(len(amount))):
         bits, step = len(value), min(unit << i, len(value))
         needed = min(bits, keep + (unit << i) - unit)
@@ -93,8 +94,12 @@ def shift_left_top(
         stage = Signal(needed, name=f"{name}_by{unit << i}")
         moved = Cat(Const(0, step), value[: bits - step])
         m.d.comb += stage.eq(Mux(amount[i], moved[spare:], value[spare:]))
+        if spare:
+            rest = Signal(name=f"{name}_below{unit << i}")
+            m.d.comb += rest.eq(Mux(amount[i], moved[:spare].any(), value[:spare].any()))
+            below.append(rest)
         value = stage
-    return value
+    return value, any_of(below)
 
 
 def shift_right(m: Module, name: str, value: Value, amount: Value, unit: int = 1) -> Value:
