@@ -93,7 +93,7 @@ def test_test_installs_once_and_passes_arguments_on(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     lines = log.read_text().splitlines()
     assert sum("-m pip install" in line and f"{ROOT}[dev]" in line for line in lines) == 1
-    assert lines[-1] == f"{ROOT}: -m pytest -n 2 -k one or two"
+    assert lines[-1] == f"{ROOT}: -m pytest -n 2 --dist worksteal -k one or two"
     assert f"{ROOT}: -m ruff check ." in lines
 
 

@@ -23,6 +23,9 @@ MAX_BYTES = 40e6
 """performance.md section 3."""
 
 presets = pytest.mark.parametrize("name", sorted(PRESETS))
+full_is_slow = pytest.mark.parametrize(
+    "name", [pytest.param("full", marks=pytest.mark.slow), *sorted({*PRESETS} - {"full"})]
+)
 
 
 @cache
@@ -64,7 +67,7 @@ def test_verilator_has_no_complaint_beyond_the_waivers(name: str, file: Path) ->
     run("verilator", "--lint-only", "-Wall", WAIVERS, file, cwd=file.parent)
 
 
-@presets
+@full_is_slow
 def test_iverilog_takes_it_as_verilog_2005(name: str, file: Path) -> None:
     run("iverilog", "-g2005", "-o", "core.vvp", file, cwd=file.parent)
 
@@ -81,9 +84,7 @@ def test_waivers_have_reasons() -> None:
             explained = False
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("full", marks=pytest.mark.slow), *sorted({*PRESETS} - {"full"})]
-)
+@full_is_slow
 def test_another_process_writes_the_same_bytes(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hdl.top", "--verilog", "--preset", name]
     done = subprocess.run(
