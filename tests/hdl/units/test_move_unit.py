@@ -130,12 +130,12 @@ def run(cfg, cases, tiles, rng, stall):
             await cycle()
             ctx.set(dut.start, 0)
             ctx.set(dut.fields.as_value(), rng.getrandbits(30))
-            for count in range(1, 4000):  # noqa: B007
+            count, ended = 0, False
+            while not ended:
+                count += 1
+                assert count < 4000, f"seed {SEED}: {fields} never ended"
                 ctx.set(dut.hold, rng.random() < stall)
-                if await cycle():
-                    break
-            else:
-                raise AssertionError(f"seed {SEED}: {fields} never ended")
+                ended = await cycle()
             cycles.append(count)
             ctx.set(dut.hold, 1)
             for _ in range(MoveUnit.LATENCY + 1):
