@@ -349,7 +349,7 @@ PRESETS: dict[str, Config] = {
         ),
         Config(name="ame32-int8", formats=("int8",)),
         Config(name="tiny", m_par=2, n_par=1, slots=4, formats=("common",)),
-        Config(name="full", formats=("all",)),
+        Config(name="full", formats=("all",), units=("vector",)),
     )
 }
 """Named configurations that tests run and users may rely on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from dataclasses import dataclass
+from fractions import Fraction
 
 from amaranth.hdl import Shape, UnusedElaboratable
 from amaranth.lib import wiring
@@ -18,15 +19,18 @@ from .issue.decode import Decode
 from .mac.pipe import MacTiming
 from .mac.plan import FormatPlan, MacPlan
 from .tilefile.bank import READS
+from .units.lane_plan import expansion, vector_pairs
 
 __all__ = [
     "Pair",
     "Table",
+    "VectorRow",
     "describe",
     "format_pairs",
     "macs_per_cycle",
     "port_rows",
     "storage_rows",
+    "vector_rows",
 ]
 
 DISPATCH_TO_UOP = 2
@@ -171,6 +175,53 @@ def _pairs(cfg: Config) -> Table:
     )
 
 
+@dataclass(frozen=True)
+class VectorRow:
+    """Vector mode (isa.md section 2) for one format of x and y with one of z.
+
+    Parameters
+    ----------
+    operand, output : the formats.
+    elements : a cycle, sustained.
+    uop_cycles : cycles of one operation on a whole tile of x.
+    latency : cycles from taking one to the write of its last result, operands there.
+    """
+
+    operand: Format
+    output: Format
+    elements: Fraction
+    uop_cycles: int
+    latency: int
+
+
+def vector_rows(cfg: Config) -> tuple[VectorRow, ...]:
+    """The pairs of vector mode: a uop writes one stored word of z."""
+    rows = []
+    for operand, output in vector_pairs(cfg):
+        words = expansion(operand, output)
+        cycles = cfg.blocks * words
+        elements = Fraction(cfg.m_par * cfg.lanes(operand.container), words)
+        rows.append(VectorRow(operand, output, elements, cycles, result_latency(cfg, cycles)))
+    return tuple(rows)
+
+
+def _vector(cfg: Config) -> Table:
+    return Table(
+        "Vector mode (uop cycles and issue to result: one operation on a whole tile)",
+        ("x and y", "z", "elements/cycle", "uop cycles", "issue to result"),
+        tuple(
+            (
+                row.operand.name,
+                row.output.name,
+                str(row.elements),
+                str(row.uop_cycles),
+                str(row.latency),
+            )
+            for row in vector_rows(cfg)
+        ),
+    )
+
+
 def storage_rows(cfg: Config) -> tuple[tuple[str, int], ...]:
     """What the core's memories hold, in bits."""
     tile = cfg.rows * cfg.row_bits
@@ -213,6 +264,7 @@ def describe(cfg: Config, item: Block, name: str) -> tuple[Table, ...]:
     return (
         _geometry(cfg),
         _pairs(cfg),
+        *((_vector(cfg),) if cfg.has_vector else ()),
         _latency(cfg),
         _storage(cfg),
         _ports(item, cfg, name),

@@ -24,6 +24,7 @@ __all__ = [
     "lane_places",
     "lane_plans",
     "start_age",
+    "vector_pairs",
     "z_containers",
 ]
 

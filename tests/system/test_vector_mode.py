@@ -10,8 +10,10 @@ from directed import SPARE, compare, engine, fenced_cycles
 from lockstep import check, programs
 
 from hdl.config import Config
+from hdl.describe import vector_rows
 from hdl.formats import FORMATS
 from sim.personality import FAST, IDEAL, JITTERY, NASTY, SLOW, STALLING
+from sim.program import Program
 from sim.random_moves import MOVE_POINTS, VECTOR_NAMES, VECTOR_POINTS
 
 SEED = int(os.environ.get("TEST_SEED", "7"))
@@ -161,6 +163,31 @@ def test_one_word_of_z_every_cycle(fmt, out, name):
 
     few, many = (fenced_cycles(SMALL, prepare, repeat(count)) for count in (8, 20))
     assert many - few == 12 * words * SMALL.blocks
+
+
+@pytest.mark.parametrize(("fmt", "out"), RATES)
+def test_one_operation_takes_what_describe_says(fmt, out):
+    """From its request to the last result, with the operands there, and the fence behind it."""
+    wide = out != "same"
+    z = FORMATS[fmt if out == "same" else out]
+    stated = next(
+        row for row in vector_rows(SMALL) if (row.operand, row.output) == (FORMATS[fmt], z)
+    )
+
+    prepare, program = Program(SMALL), Program(SMALL)
+    prepare.set_cfg(fmt, acc=int(out == "int32"))
+    prepare.set_tile(SMALL.lanes(FORMATS[fmt].container), 16)
+    prepare.mzero(0, 32)
+    program.vector("mvmadd", 8, 1, 2, wide=wide)
+    program.mfence()
+    simulator = engine(SMALL)
+    simulator.memory.clear()
+    simulator.run(prepare)
+    result = simulator.run(program)
+    fence_answers = 3  # cycles from the last write to the fence's response
+    taken = result.last_response_cycle - result.first_request_cycle
+    assert taken == stated.latency + fence_answers
+    assert stated.uop_cycles == RATES[fmt, out] * SMALL.blocks
 
 
 def test_mmacc_and_vector_uops_share_the_issue_without_loss():
