@@ -15,6 +15,15 @@ __all__ = ["PRESETS", "Config", "ConfigError", "preset"]
 VERSION_CODE = 1
 """mxinfo[54:47]."""
 
+FRONTENDS = ("ame", "xuantie")
+"""What `Config.frontends` may name."""
+
+REGISTERS = 8
+"""Tile registers of the front end "xuantie"."""
+
+HALVES = ("fp16", "bf16")
+"""What `Config.half` may name."""
+
 UNITS = ("vector",)
 """What `Config.units` may name."""
 
@@ -38,7 +47,7 @@ class Config:
     Parameters
     ----------
     name : preset name, for messages only.
-    frontends : decoders built: "ame" (isa.md section 2), "xuantie" (section 1, a later release).
+    frontends : decoders built: "ame" (isa.md section 2) and "xuantie" (section 1).
     tiles : tile registers of a file.
     rows : rows of a tile.
     row_bits : bits of a tile row.
@@ -57,6 +66,8 @@ class Config:
     csr_base : number of the first CSR, mxcfg.
     exact_limit : widest exact float sum, in bits; wider formats are windowed.
     window : fraction bits kept below the largest product, by format name.
+    mma_destinations : registers of the front end "xuantie" that its mma may write.
+    half : its 16-bit float, "fp16" or "bf16".
     units : optional units built: "vector" ("mx", "pool", "symstat": later releases).
     cells : cells of a cluster (later releases build more than 1).
     """
@@ -80,6 +91,8 @@ class Config:
     csr_base: int = 0x7C0
     exact_limit: int = 96
     window: Mapping[str, int] = field(default_factory=dict, hash=False)
+    mma_destinations: tuple[int, ...] = tuple(range(8))
+    half: str = "fp16"
     units: tuple[str, ...] = ()
     cells: int = 1
 
@@ -96,7 +109,7 @@ class Config:
             value = getattr(self, f.name)
             if f.type == "int" and (isinstance(value, bool) or not isinstance(value, int)):
                 raise ConfigError(f"{f.name} must be a whole number, not {value!r}")
-            if f.type.startswith("tuple") and not (
+            if f.type == "tuple[str, ...]" and not (
                 isinstance(value, tuple) and all(isinstance(item, str) for item in value)
             ):
                 raise ConfigError(f"{f.name} must be a tuple of names, not {value!r}")
@@ -156,10 +169,11 @@ class Config:
         if not self.frontends:
             raise ConfigError("frontends is empty: name at least one, such as ame")
         for name in self.frontends:
-            if name == "xuantie":
-                raise ConfigError("front end 'xuantie' is not built yet: use ame")
-            if name != "ame":
-                raise ConfigError(f"unknown front end {name!r}: use ame")
+            if name not in FRONTENDS:
+                raise ConfigError(f"unknown front end {name!r}: use {' or '.join(FRONTENDS)}")
+        if len(set(self.frontends)) != len(self.frontends):
+            raise ConfigError("frontends names a front end twice")
+        self._check_xuantie()
         if self.accumulators not in ("unified", "split"):
             raise ConfigError(
                 f"accumulators = {self.accumulators!r} is unknown: use unified or split"
@@ -186,6 +200,26 @@ class Config:
                     f"window[{name}] = {bits} is below twice the mantissa bits, {2 * (fmt.man + 1)}"
                 )
 
+    def _check_xuantie(self) -> None:
+        found = self.mma_destinations
+        if not found or any(isinstance(n, bool) or n not in range(REGISTERS) for n in found):
+            raise ConfigError(f"mma_destinations must name registers from 0 to {REGISTERS - 1}")
+        object.__setattr__(self, "mma_destinations", tuple(sorted(set(found))))
+        if self.half not in HALVES:
+            raise ConfigError(f"half = {self.half!r} is unknown: use {' or '.join(HALVES)}")
+        if not self.xuantie:
+            return
+        relations = (
+            (self.row_bits >= 128, "row_bits must be 128, 256 or 512 for the front end xuantie"),
+            (self.tiles >= REGISTERS, f"tiles must be at least {REGISTERS} for xuantie"),
+            (self.x_rows <= self.rows, "rows must be at least row_bits / 32 for xuantie"),
+            (self.m_par <= self.x_rows, "m_par must be at most row_bits / 32 for xuantie"),
+            (not self.split, "accumulators must be unified for xuantie"),
+        )
+        for holds, message in relations:
+            if not holds:
+                raise ConfigError(message)
+
     # -- derived sizes -----------------------------------------------------------------------
 
     @property
@@ -210,6 +244,31 @@ class Config:
     def has_vector(self) -> bool:
         """The vector mode is built."""
         return "vector" in self.units
+
+    @property
+    def xuantie(self) -> bool:
+        """The front end of that name is built."""
+        return "xuantie" in self.frontends
+
+    @property
+    def ame(self) -> bool:
+        """The front end of that name is built."""
+        return "ame" in self.frontends
+
+    @property
+    def x_rows(self) -> int:
+        """Rows of a register of the front end "xuantie", the first rows of its tile."""
+        return self.row_bits // 32
+
+    @property
+    def x_tiles(self) -> int:
+        """Tiles from one register of that front end to the next."""
+        return self.tiles // REGISTERS
+
+    @property
+    def x_blocks(self) -> int:
+        """Stored words of such a register."""
+        return self.x_rows // self.m_par
 
     @property
     def split(self) -> bool:

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from .config import Config
+from .config import Config, ConfigError
 from .interfaces import (
     host_members,
     host_request,
@@ -41,6 +41,8 @@ class Core(wiring.Component):
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
+        if cfg.xuantie:
+            raise ConfigError("front end 'xuantie' is not built in hardware yet: use ame")
         super().__init__(
             {
                 **host_members(cfg),
