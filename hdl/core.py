@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
+from .activity import MAC_STATES, activity_member
 from .config import Config, ConfigError
 from .interfaces import (
     host_members,
@@ -30,17 +31,23 @@ __all__ = ["Core"]
 class Core(wiring.Component):
     """One matrix coprocessor, the top level that is emitted.
 
+    Parameters
+    ----------
+    activity : add the output of that name, for simulation; nothing else changes.
+
     Members
     -------
     host_req_*, host_resp_* : instruction and response streams (isa.md section 3).
     dsa_pad_*, pad_dsa_* : L2 read and write channels (seed 001 section 4.4).
     busy : an instruction, a memory access or an answer is still under way.
+    activity : what every unit does in this cycle (`hdl.activity`); only if asked for.
 
     Source: architecture.md section 1, the data path.
     """
 
-    def __init__(self, cfg: Config):
+    def __init__(self, cfg: Config, *, activity: bool = False):
         self.cfg = cfg
+        self.tells = activity
         if cfg.xuantie:
             raise ConfigError("front end 'xuantie' is not built in hardware yet: use ame")
         super().__init__(
@@ -49,6 +56,7 @@ class Core(wiring.Component):
                 **l2_read_members(cfg),
                 **l2_write_members(cfg),
                 "busy": Out(1),
+                **({"activity": activity_member()} if activity else {}),
             }
         )
 
@@ -57,7 +65,9 @@ class Core(wiring.Component):
         cfg = self.cfg
         m.submodules.mac = mac = MacPipe(cfg)
         m.submodules.decode = decode = Decode(cfg)
-        m.submodules.slots = slots = Slots(cfg, mac_depth=mac.depth, loop=mac.loop)
+        m.submodules.slots = slots = Slots(
+            cfg, mac_depth=mac.depth, loop=mac.loop, activity=self.tells
+        )
         m.submodules.fairness = fairness = Fairness(cfg, mac_depth=mac.depth)
         m.submodules.operands = operands = OperandPath(cfg)
         m.submodules.tilefile = tilefile = TileFile(cfg)
@@ -155,4 +165,31 @@ class Core(wiring.Component):
             decode.element.eq(move.element),
             self.busy.eq(~(quiet & decode.idle)),
         ]
+
+        # -- activity ---------------------------------------------------------------------------
+        if self.tells:
+            events = {
+                "mac_write": mac.result.valid,
+                "load_uop": slots.load.valid & slots.load.ready,
+                "load_bank": load.write.valid & ~load.write.ready,
+                "store_uop": slots.store.valid & slots.store.ready,
+                "store_bank": store.read.valid & ~store.read.ready,
+                "move_uop": move.uops.valid & move.uops.ready,
+                "move_wait": move.uops.valid & ~move.uops.ready,
+                "read_ids": load.starved,
+                "write_ids": store.starved,
+                "dispatch": decode.instrs.valid & decode.instrs.ready,
+                "dispatch_wait": decode.instrs.valid & ~decode.instrs.ready,
+            }
+            for name, valid, ready in (
+                ("read_request", self.dsa_pad_req_rvalid, self.pad_dsa_req_rready),
+                ("read_beat", self.pad_dsa_resp_rvalid, self.dsa_pad_resp_rready),
+                ("write_request", self.dsa_pad_req_wvalid, self.pad_dsa_req_wready),
+                ("write_beat", self.dsa_pad_req_wdvalid, self.pad_dsa_req_wdready),
+            ):
+                events |= {name: valid & ready, f"{name}_wait": valid & ~ready}
+            for index, name in enumerate(MAC_STATES):
+                m.d.comb += self.activity[name].eq(slots.mac_state[index])
+            for name, event in events.items():
+                m.d.comb += self.activity[name].eq(event)
         return m

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
@@ -12,7 +12,16 @@ from .move_split import MoveSplit
 from .split import LdStSplit, MmaSplit
 from .vector_split import VectorSplit
 
-__all__ = ["Slot"]
+__all__ = ["Slot", "mma_waits"]
+
+
+def mma_waits() -> data.StructLayout:
+    """Why a mma uop may not issue.
+
+    `operands`: A or B is not there, or an older instruction uses the transposes. `c_tile`: C's
+    tile belongs to something else. `c_word`: a result for the word of C is in flight.
+    """
+    return data.StructLayout({"operands": 1, "c_tile": 1, "c_word": 1})
 
 
 class Slot(wiring.Component):
@@ -37,10 +46,16 @@ class Slot(wiring.Component):
     word_busy : a result for `mma.c` is in flight and would be missed.
     continuing : this slot issued the last mma uop, so held A and C words are its own.
     transposes, block_transposed : this slot uses the transposes; an older one still does.
+
+    Attributes
+    ----------
+    waits : what keeps the next mma uop from issuing (`mma_waits`), beside the ports for those who
+        watch the core.
     """
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
+        self.waits = Signal(mma_waits())
         super().__init__(
             {
                 "start": In(1),
@@ -142,25 +157,25 @@ class Slot(wiring.Component):
         free = Signal()
         done = Signal()
         may = Signal()
+        m.d.comb += [
+            self.waits.operands.eq(
+                self.block_read.bit_select(mma.uop.a.tile, 1)
+                | self.block_read.bit_select(mma.uop.b_tile, 1)
+                | (self.transposes & self.block_transposed)
+            ),
+            self.waits.c_tile.eq(self.block_acc.bit_select(mma.uop.c.tile, 1)),
+            self.waits.c_word.eq(self.mma.new_c & self.word_busy),
+        ]
+        if cfg.has_vector:
+            with m.If(is_vector):
+                # All its tiles at once, so that its own results may land on x and y.
+                m.d.comb += [
+                    self.waits.operands.eq(~granted & (reads & self.block_read).any()),
+                    self.waits.c_tile.eq(~granted & (writes & self.block_acc).any()),
+                ]
         with m.Switch(kind):
             with m.Case(InstrKind.MMA):
-                m.d.comb += [
-                    may.eq(
-                        ~self.block_read.bit_select(mma.uop.a.tile, 1)
-                        & ~self.block_read.bit_select(mma.uop.b_tile, 1)
-                        & ~self.block_acc.bit_select(mma.uop.c.tile, 1)
-                        & ~(self.mma.new_c & self.word_busy)
-                        & ~(self.transposes & self.block_transposed)
-                    ),
-                    done.eq(mma_done),
-                ]
-                if cfg.has_vector:
-                    with m.If(is_vector):
-                        # All its tiles at once, so that its own results may land on x and y.
-                        blocked = (reads & self.block_read) | (writes & self.block_acc)
-                        m.d.comb += may.eq(
-                            (granted | ~blocked.any()) & ~(self.mma.new_c & self.word_busy)
-                        )
+                m.d.comb += [may.eq(~self.waits.as_value().any()), done.eq(mma_done)]
             with m.Case(InstrKind.LOAD):
                 m.d.comb += [
                     may.eq(

@@ -6,10 +6,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..activity import MAC_STATES
 from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
 from .scoreboard import Scoreboard
-from .slot import Slot
+from .slot import Slot, mma_waits
 
 __all__ = ["Slots"]
 
@@ -31,6 +32,7 @@ class Slots(wiring.Component):
     Parameters
     ----------
     mac_depth, loop : see `Scoreboard`.
+    activity : also say what MAC issue does.
 
     Members
     -------
@@ -41,13 +43,15 @@ class Slots(wiring.Component):
     store_reading, store_reading_tile : the store pipe has a row still to read.
     move_writing{0..2}, move_write_tile{0..2} : the move unit's pipeline.
     idle : no instruction waits and nothing is in flight on the tile file.
+    mac_state : with `activity`, one-hot in the order of `MAC_STATES`.
 
     Latency: an instruction's first uop leaves its issue register two cycles after dispatch.
     Source: seed 001 section 4.2; architecture.md section 1.
     """
 
-    def __init__(self, cfg: Config, *, mac_depth: int, loop: int):
+    def __init__(self, cfg: Config, *, mac_depth: int, loop: int, activity: bool = False):
         self.cfg = cfg
+        self.activity = activity
         self.mac_depth = mac_depth
         self.loop = loop
         tile = cfg.tile_bits
@@ -68,6 +72,8 @@ class Slots(wiring.Component):
         for stage in range(Scoreboard.MOVE_STAGES - 1):
             members[f"move_writing{stage}"] = In(1)
             members[f"move_write_tile{stage}"] = In(tile)
+        if activity:
+            members["mac_state"] = Out(len(MAC_STATES))
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -160,9 +166,9 @@ class Slots(wiring.Component):
                 if burst:
                     more = layout(chosen_uop).more
                     m.d.sync += locked.eq(Mux(more, grants, 0))
-            return grants, full, uop, layout(chosen_uop)
+            return grants, full, uop, layout(chosen_uop), locked
 
-        mma_grants, mma_full, mma_next, _ = pick(
+        mma_grants, mma_full, mma_next, mma_chosen, mma_locked = pick(
             "mma",
             InstrKind.MMA,
             self.mma,
@@ -171,13 +177,13 @@ class Slots(wiring.Component):
             hold=self.skip,
             burst=cfg.has_vector,
         )
-        load_grants, _, _, load_next = pick(
+        load_grants, _, _, load_next, _ = pick(
             "load", InstrKind.LOAD, self.load, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        store_grants, store_full, store_uop, _ = pick(
+        store_grants, store_full, store_uop, _, _ = pick(
             "store", InstrKind.STORE, self.store, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        move_grants, move_full, move_next, _ = pick(
+        move_grants, move_full, move_next, _, _ = pick(
             "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move, burst=True
         )
         m.d.comb += self.skipped.eq(self.skip & (~mma_full | self.mma.ready))
@@ -226,4 +232,59 @@ class Slots(wiring.Component):
                     getattr(self, f"move_write_tile{stage}")
                 ),
             ]
+        if self.activity:
+            m.d.comb += self.mac_state.eq(
+                self._mac_state(
+                    m,
+                    slots,
+                    older,
+                    locked=mma_locked,
+                    issued=mma_grants.any(),
+                    transposes=mma_chosen.transposes,
+                    blocked=mma_full & ~self.mma.ready,
+                    free=free.any(),
+                )
+            )
         return m
+
+    def _mac_state(self, m, slots, older, *, locked, issued, transposes, blocked, free):
+        """One-hot, in the order of `MAC_STATES`: what MAC issue does in this cycle."""
+        is_mma = Signal(len(slots))
+        oldest = Signal(len(slots))
+        waits = Signal(mma_waits(), name="mma_waits")
+        m.d.comb += [
+            is_mma.eq(Cat(slot.valid & (slot.kind == InstrKind.MMA) for slot in slots)),
+            # A burst that was begun goes before anything older.
+            oldest.eq(
+                Mux(
+                    locked.any(),
+                    locked,
+                    Cat(
+                        mine & ~(is_mma & age).any()
+                        for mine, age in zip(is_mma, older, strict=True)
+                    ),
+                )
+            ),
+            waits.eq(
+                _or_all(
+                    [
+                        Mux(oldest[index], slot.waits.as_value(), 0)
+                        for index, slot in enumerate(slots)
+                    ]
+                )
+            ),
+        ]
+        holds = {
+            "mac_uop": issued & ~transposes,
+            "mac_transpose": issued,
+            "mac_bank": blocked,
+            "mac_operands": waits.operands,
+            "mac_c_tile": waits.c_tile,
+            "mac_c_word": waits.c_word,
+            "mac_skip": is_mma.any(),
+            "mac_slots": ~free,
+            "mac_instruction": 1,
+        }
+        states = Signal(len(MAC_STATES))
+        m.d.comb += states.eq(Cat(holds[name] for name in MAC_STATES))
+        return states & ~(states - 1)  # the first that holds

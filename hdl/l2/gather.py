@@ -34,6 +34,10 @@ class Gather(wiring.Component):
     rows_en, rows_addr, rows : likewise once a burst, by id.
     idle : nothing is held but a request, whose id is in use.
 
+    Attributes
+    ----------
+    starved : a burst waits for nothing but an id; beside the ports, for those who watch the core.
+
     Latency: a request is offered `LATENCY` cycles after its last part was accepted.
     Throughput: one beat and one part a cycle.
     """
@@ -43,6 +47,7 @@ class Gather(wiring.Component):
     def __init__(self, cfg: Config):
         self.cfg = cfg
         self.beat_bits = cfg.beats_per_line.bit_length() - 1
+        self.starved = Signal()
         super().__init__(
             {
                 "uops": In(stream.Signature(ldst_uop(cfg))),
@@ -105,6 +110,13 @@ class Gather(wiring.Component):
             step.eq(is_part & Mux(opens, ~is_open | leaves, joins | id_ready)),
             grows.eq(step & ~opens & ~joins),
             self.take.eq((leaves | grows) & ~has_id),
+            self.starved.eq(
+                ~id_ready
+                & (
+                    (closed & (~self.request.valid | self.request.ready))
+                    | (is_part & ~opens & ~joins)
+                )
+            ),
             self.zero.valid.eq(uops.o.valid & uop.zero),
             self.zero.payload.tile.eq(uop.tile),
             self.zero.payload.row.eq(uop.row),

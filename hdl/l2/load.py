@@ -31,6 +31,11 @@ class LoadPipe(wiring.Component):
     bus_error : a beat with an error was accepted in the cycle before.
     idle : nothing is held or in flight; not before the last `retired` and `bus_error`.
 
+    Attributes
+    ----------
+    starved : a request waits for nothing but an id; beside the ports, for those who watch the
+        core.
+
     Latency: see `UOP_TO_REQUEST` (to a request on the bus), `BEAT_TO_WRITE`, `ZERO_TO_WRITE`
     (from a uop that zeros) and `WRITE_TO_RETIRED`, in cycles.
     Throughput: one uop, one beat and one write a cycle. An id returns with its burst's last beat;
@@ -46,6 +51,8 @@ class LoadPipe(wiring.Component):
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
+        self._gather = Gather(cfg)
+        self.starved = self._gather.starved
         super().__init__(
             {
                 "uops": In(stream.Signature(ldst_uop(cfg))),
@@ -61,7 +68,7 @@ class LoadPipe(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
-        m.submodules.gather = gather = Gather(cfg)
+        m.submodules.gather = gather = self._gather
         m.submodules.merge = merge = Merge(cfg)
         m.submodules.ids = ids = IdPool(cfg)
 

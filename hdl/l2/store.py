@@ -31,6 +31,11 @@ class StorePipe(wiring.Component):
     bus_error : a response with an error was accepted in the cycle before.
     idle : nothing is held or in flight; not before the last `bus_error`.
 
+    Attributes
+    ----------
+    starved : a request waits for nothing but an id; beside the ports, for those who watch the
+        core.
+
     Latency: see `UOP_TO_READ` (to the offered read), `READ_TO_REQUEST` (from the granted read of
     a part to the request of its one beat; later by one for each further beat) and
     `REQUEST_TO_DATA` (from a taken request to its first beat), in cycles.
@@ -46,6 +51,7 @@ class StorePipe(wiring.Component):
         self.cfg = cfg
         # Several bursts: one that is being made, one that waits for its request, one that leaves.
         self.depth = max(16, 4 * cfg.beats_per_line)
+        self.starved = Signal()
         super().__init__(
             {
                 "uops": In(stream.Signature(ldst_uop(cfg))),
@@ -91,6 +97,7 @@ class StorePipe(wiring.Component):
         m.d.comb += [
             taken.eq(request & self.pad_dsa_req_wready),
             send.eq(bursts & ids.give_valid & (~request | self.pad_dsa_req_wready)),
+            self.starved.eq(bursts & ~ids.give_valid & (~request | self.pad_dsa_req_wready)),
             ids.take.eq(send),
             self.dsa_pad_req_wvalid.eq(request),
             self.dsa_pad_req_waddr.eq(burst.beat << cfg.bus_bytes_log2),
