@@ -91,7 +91,7 @@ class Config:
     csr_base: int = 0x7C0
     exact_limit: int = 96
     window: Mapping[str, int] = field(default_factory=dict, hash=False)
-    mma_destinations: tuple[int, ...] = tuple(range(8))
+    mma_destinations: tuple[str, ...] = tuple(f"m{n}" for n in range(REGISTERS))
     half: str = "fp16"
     units: tuple[str, ...] = ()
     cells: int = 1
@@ -109,7 +109,7 @@ class Config:
             value = getattr(self, f.name)
             if f.type == "int" and (isinstance(value, bool) or not isinstance(value, int)):
                 raise ConfigError(f"{f.name} must be a whole number, not {value!r}")
-            if f.type == "tuple[str, ...]" and not (
+            if f.type.startswith("tuple") and not (
                 isinstance(value, tuple) and all(isinstance(item, str) for item in value)
             ):
                 raise ConfigError(f"{f.name} must be a tuple of names, not {value!r}")
@@ -202,8 +202,8 @@ class Config:
 
     def _check_xuantie(self) -> None:
         found = self.mma_destinations
-        if not found or any(isinstance(n, bool) or n not in range(REGISTERS) for n in found):
-            raise ConfigError(f"mma_destinations must name registers from 0 to {REGISTERS - 1}")
+        if not found or not set(found) <= {f"m{n}" for n in range(REGISTERS)}:
+            raise ConfigError(f"mma_destinations must name registers, m0 to m{REGISTERS - 1}")
         object.__setattr__(self, "mma_destinations", tuple(sorted(set(found))))
         if self.half not in HALVES:
             raise ConfigError(f"half = {self.half!r} is unknown: use {' or '.join(HALVES)}")

@@ -27,8 +27,6 @@ def _value(field: dataclasses.Field, text: str) -> object:
     """`text` as the type that the Config declares for `field`."""
     if field.type == "int":
         return _number(field.name, text)
-    if field.type == "tuple[int, ...]":
-        return tuple(_number(field.name, item) for item in _names(text))
     if field.type.startswith("tuple"):
         return _names(text)
     if field.type.startswith("Mapping"):

@@ -66,7 +66,7 @@ def _header(cfg: Config, name: str) -> str:
     for field in dataclasses.fields(cfg):
         value = getattr(cfg, field.name)
         if isinstance(value, tuple):
-            value = ",".join(map(str, value))
+            value = ",".join(value)
         elif not isinstance(value, (int, str)):
             value = ",".join(f"{key}:{item}" for key, item in value.items())
         fields.append(f"//   {field.name} = {value}".rstrip())
