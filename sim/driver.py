@@ -7,11 +7,14 @@ same order, then `busy` low and a few quiet cycles. Sources: isa.md section 3.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+
+from hdl.activity import ACTIVITY
 
 from .l2_model import Draw, L2Model, Traffic
 from .personality import IDEAL, Personality
@@ -113,6 +116,8 @@ class RunResult:
     traffic : counters of the L2 channels and of every disturbance.
     stopped : the run was cut off by `stop_after`.
     probes : with that option, the values of each further output in each cycle.
+    activity : cycles of `cycles` in which each bit of `hdl.activity.ACTIVITY` was set; empty
+        where the core does not tell.
     """
 
     responses: list[Response]
@@ -121,6 +126,7 @@ class RunResult:
     traffic: Traffic
     stopped: bool = False
     probes: dict[str, np.ndarray] = field(default_factory=dict)
+    activity: dict[str, int] = field(default_factory=dict)
 
     @property
     def first_request_cycle(self) -> int:
@@ -243,6 +249,8 @@ class Session:
         self.progress = 0
         self.quiet_left: int | None = None
         self.stopped = False
+        self.seen: Counter[int] = Counter()  # values of `activity`
+        self.tells = False
         self._may_time_out = self._at_limit(1)
         self.inputs = self.model.outputs()
         self.inputs |= self.nothing
@@ -279,6 +287,10 @@ class Session:
             self._check_quiet(cycle, outs)
         handshakes = _handshakes(self.inputs, outs) if self._may_time_out else 0
         self._host(cycle, outs)
+        if "activity" in outs:
+            self.tells = True
+            if self.request_cycles and len(self.responses) < len(self.requests):
+                self.seen[outs["activity"]] += 1
         model.step(outs)
         if self.quiet_left is not None:
             self.quiet_left -= 1
@@ -374,7 +386,16 @@ class Session:
             traffic=self.traffic,
             stopped=self.stopped,
             probes=probes or {},
+            activity=self._activity() if self.tells else {},
         )
+
+    def _activity(self) -> dict[str, int]:
+        """Cycles in which each bit was set."""
+        counts = dict.fromkeys(ACTIVITY, 0)
+        for value, cycles in self.seen.items():
+            for index, name in enumerate(ACTIVITY):
+                counts[name] += cycles * (value >> index & 1)
+        return counts
 
 
 def idle_host(cfg: Config) -> dict[str, int]:

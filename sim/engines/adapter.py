@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .ports import Port
+from .ports import ACTIVITY_PORT, Port, tells_activity
 
 __all__ = ["Dialect", "adapter_header"]
 
@@ -64,6 +64,10 @@ def adapter_header(dialect: Dialect, ports: Sequence[Port], probes: Sequence[Por
         dialect.get_value.format(member=f"top.{dialect.member(port.name)}", value=f"values[{i}]")
         for i, port in enumerate(probes)
     ]
+    activity = ""
+    if tells_activity(probes):
+        member = f"top.{dialect.member(ACTIVITY_PORT)}"
+        activity = dialect.get_value.format(member=member, value="bits")
     clock = f"top.{dialect.member('clk')}"
     high = [dialect.set_value.format(member=clock, value="uint64_t(1)"), dialect.high]
     names = ",".join(port.name for port in probes)
@@ -98,6 +102,12 @@ public:
     void probe(uint64_t *values) const {{
         (void)values;
 {_block(probe)}
+    }}
+
+    uint64_t activity() const {{
+        uint64_t bits = 0;
+{_block([activity])}
+        return bits;
     }}
 
     static const char *probe_names() {{ return "{names}"; }}

@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hdl.activity import ACTIVITY
+
 from ..driver import QUIET_CYCLES
 from ..l2_model import Draw, Traffic
 from ..memory import FILL, READ, READ_ERROR, WRITE, WRITE_ERROR
@@ -134,6 +136,7 @@ class CReport(ctypes.Structure):
         ("numbers", ctypes.c_uint64 * 3),
         ("n_probed", ctypes.c_int64),
         ("probes", ctypes.POINTER(ctypes.c_uint64)),
+        ("activity", ctypes.c_int64 * len(ACTIVITY)),
     ]
 
 
@@ -190,6 +193,7 @@ def glue_header(cfg: Config, ports: Sequence[Port], n_probes: int) -> str:
         "TAG_MASK": (1 << cfg.tag_bits) - 1,
         "ALL_STROBES": (1 << cfg.bus_bytes) - 1,
         "N_PROBES": n_probes,
+        "N_ACTIVITY": len(ACTIVITY),
         "QUIET_CYCLES": QUIET_CYCLES,
         "FILL": FILL,
         "PERM_READ": READ,

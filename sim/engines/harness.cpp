@@ -2,6 +2,7 @@
 //   class Dut { void settle(const Inputs &, bool reset);  // drive, and let logic settle
 //               void sample(Outputs &) const;             // read the outputs
 //               void probe(uint64_t *) const;             // read the N_PROBES further outputs
+//               uint64_t activity() const;                // the bits of the output `activity`
 //               static const char *probe_names();         // their names, with commas between
 //               void clock();                             // the rising edge
 //               void trace(const char *path); };          // write a waveform, if it can
@@ -71,7 +72,9 @@ int64_t mxu_step(void *handle, int64_t cycles, RunReport *report) {
             engine.probes.resize(at + N_PROBES);
             engine.dut.probe(engine.probes.data() + at);
         }
+        uint64_t activity = engine.dut.activity();
         status = session.step(outputs);
+        session.count(activity);
         engine.dut.clock();
     }
     report->cycle = session.cycle;
@@ -84,6 +87,7 @@ int64_t mxu_step(void *handle, int64_t cycles, RunReport *report) {
     report->violation_cycle = session.violation.cycle;
     std::copy(std::begin(session.violation.numbers), std::end(session.violation.numbers),
               report->numbers);
+    std::copy(std::begin(session.activity), std::end(session.activity), report->activity);
     report->n_probed = int64_t(engine.probes.size());
     report->probes = engine.probes.data();
     return int64_t(status);

@@ -590,6 +590,14 @@ public:
     Violation violation{};
     Snapshot snapshot{};
     int64_t cycle = 0, n_taken = 0, n_answered = 0;
+    int64_t activity[N_ACTIVITY] = {};
+
+    // After step(): the core's activity in the cycle that it ended, counted while the run does.
+    void count(uint64_t bits) {
+        if (counts)
+            for (; bits; bits &= bits - 1)
+                activity[__builtin_ctzll(bits)]++;
+    }
 
     Status step(const Outputs &out) {
         try {
@@ -613,6 +621,7 @@ private:
     Held<Payload> held;
     Stall gap, stall;
     int64_t last_progress = 0, progress = 0, quiet_left = -1;
+    bool counts = false; // the cycle lies between the first request and the last response
 
     bool in_flight() const { return reads.ids.in_flight() || writes.ids.in_flight(); }
 
@@ -643,6 +652,7 @@ private:
             check_quiet(out);
         snapshot.handshakes = handshakes(inputs, out);
         host(out);
+        counts = n_taken && n_answered < args.n_requests;
         reads.step(cycle, inputs, out);
         writes.step(cycle, inputs, out);
         if (quiet_left >= 0) {

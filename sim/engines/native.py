@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hdl.activity import ACTIVITY
+
 from ..driver import (
     REGISTER_MASK,
     RESET_CYCLES,
@@ -24,6 +26,7 @@ from ..l2_model import Traffic
 from ..protocol import Channel, ProtocolError, Rule
 from .base import Simulator
 from .glue import CRegion, CReport, CResponse, CRunArguments, CTraffic, timing_of
+from .ports import ACTIVITY_PORT
 
 if TYPE_CHECKING:
     from hdl.config import Config
@@ -61,6 +64,7 @@ class NativeSimulator(Simulator):
         self._probes = [name for name in library.mxu_probe_names().decode().split(",") if name]
         self._handle: int | None = library.mxu_open()
         self._slice = 1000
+        self._tells = ACTIVITY_PORT in self._probes
         if vcd is not None:
             with open(vcd, "w"):  # so that a bad path is an error here
                 library.mxu_trace(self._handle, os.fsencode(vcd))
@@ -130,6 +134,7 @@ class NativeSimulator(Simulator):
                 **{name: getattr(report.traffic, name) for name, _ in CTraffic._fields_}
             ),
             stopped=status == _STOPPED,
+            activity=dict(zip(ACTIVITY, report.activity, strict=True)) if self._tells else {},
             probes=probes,
         )
 

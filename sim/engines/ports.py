@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Shape
 from amaranth.lib import wiring
 
+from hdl.activity import ACTIVITY
 from hdl.interfaces import host_members, l2_read_members, l2_write_members
 
 if TYPE_CHECKING:
     from hdl.config import Config
 
-__all__ = ["Port", "core_component", "core_ports", "probe_ports"]
+__all__ = ["ACTIVITY_PORT", "Port", "core_component", "core_ports", "probe_ports", "tells_activity"]
 
 PROBE_BITS = 64
 """Widest further output that can be recorded."""
+
+ACTIVITY_PORT = "activity"
+"""The further output whose bits are counted in every run (`hdl.activity`)."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,13 @@ def probe_ports(cfg: Config, dut: wiring.Component) -> tuple[Port, ...]:
     return tuple(port for port in found.values() if port.bits <= PROBE_BITS)
 
 
+def tells_activity(probes: Sequence[Port]) -> bool:
+    """Is the core's activity among its further outputs?"""
+    return Port(ACTIVITY_PORT, len(ACTIVITY), False) in probes
+
+
 def core_component(cfg: Config) -> Any:
-    """The core of this configuration."""
+    """The core of this configuration, which also tells its activity."""
     from hdl.core import Core
 
-    return Core(cfg)
+    return Core(cfg, activity=True)

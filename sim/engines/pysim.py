@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from amaranth.hdl import ClockDomain, Module
+from amaranth.hdl import ClockDomain, Module, Value
 from amaranth.lib import wiring
 from amaranth.sim import Simulator as AmaranthSimulator
 
@@ -24,7 +24,7 @@ from ..driver import (
 )
 from ..protocol import ProtocolError
 from .base import Simulator
-from .ports import core_component, core_ports, probe_ports
+from .ports import ACTIVITY_PORT, core_component, core_ports, probe_ports, tells_activity
 
 if TYPE_CHECKING:
     from hdl.config import Config
@@ -55,7 +55,10 @@ class PySimulator(Simulator):
         ports = core_ports(cfg)
         self._inputs = {p.name: getattr(self._dut, p.name) for p in ports if p.is_input}
         self._outputs = [p.name for p in ports if not p.is_input]
-        self._probes = [p.name for p in probe_ports(cfg, self._dut)]
+        probes = probe_ports(cfg, self._dut)
+        self._probes = [p.name for p in probes]
+        if tells_activity(probes):
+            self._outputs.append(ACTIVITY_PORT)
         self._idle = dict.fromkeys(self._inputs, 0) | idle_host(cfg)
         self._job: Session | str | None = None
         self._samples: list[tuple[int, ...]] = []
@@ -110,9 +113,12 @@ class PySimulator(Simulator):
                     ctx.set(self._inputs[name], value)
                     driven[name] = value
 
-        signals = [getattr(self._dut, name) for name in self._outputs]
+        def outputs(names: Sequence[str]) -> list[Value]:
+            return [Value.cast(getattr(self._dut, name)) for name in names]
+
+        signals = outputs(self._outputs)
         tick = ctx.tick().sample(*signals)
-        traced = ctx.tick().sample(*signals, *(getattr(self._dut, name) for name in self._probes))
+        traced = ctx.tick().sample(*signals, *outputs(self._probes))
         drive(self._idle)
         while True:
             await ctx.tick()
