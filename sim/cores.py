@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from hdl import isa
 from hdl.config import Config, preset
@@ -14,6 +15,7 @@ from .engines.base import Simulator
 from .memory import IDEAL, Memory, Personality
 from .program import Program, Request
 from .protocol import ProtocolError
+from .recording import current
 
 __all__ = ["SharedCore", "as_config", "shared_core"]
 
@@ -33,12 +35,17 @@ class SharedCore:
     Parameters
     ----------
     simulator : the engine with its core.
+
+    Attributes
+    ----------
+    last : what came of the last job.
     """
 
     def __init__(self, simulator: Simulator):
         self.simulator = simulator
         self.cfg = simulator.cfg
         self.engine = simulator.name
+        self.last: RunResult | None = None
 
     def run(
         self,
@@ -51,14 +58,26 @@ class SharedCore:
     ) -> RunResult:
         """Run a program that must not trap. Raises `SimulationError` if it does.
 
+        Its activity is part of the `recording` under way, if there is one.
+
         Parameters
         ----------
         memory : L2 during the run.
         requests, personality, seed, **limits : see `Simulator.run`.
         """
+        record = current()
+        traced = record is not None and record.activity is not None
+        self.last = self._run(
+            memory, requests, personality=personality, seed=seed, probes=traced, **limits
+        )
+        if traced:
+            record.add(self.last)
+        return self.last
+
+    def _run(self, memory: Memory, requests: Sequence[Request], **options: Any) -> RunResult:
         self.simulator.memory = memory
         try:
-            result = self.simulator.run(requests, personality=personality, seed=seed, **limits)
+            result = self.simulator.run(requests, **options)
         except (SimulationError, ProtocolError):
             self.simulator.reset()  # the next job starts from a core that answers
             raise
@@ -74,13 +93,13 @@ class SharedCore:
         """Write 0 to mxstatus."""
         program = Program(self.cfg)
         program.csrrw("mxstatus", 0)
-        self.run(memory, program.requests)
+        self._run(memory, program.requests)
 
     def flags(self, memory: Memory) -> dict[str, bool]:
         """The sticky bits of mxstatus, by name."""
         program = Program(self.cfg)
         program.csrr("mxstatus")
-        status = self.run(memory, program.requests).responses[0].data
+        status = self._run(memory, program.requests).responses[0].data
         return {name: bool(field.get(status)) for name, field in isa.MXSTATUS.items()}
 
 
@@ -90,8 +109,11 @@ def _core(cfg: Config, engine: str) -> SharedCore:
 
 
 def shared_core(cfg: Config, engine: str = "auto") -> SharedCore:
-    """The one core of a Config and engine in this process.
+    """The one core of a Config and engine in this process, or in a `recording` of waveforms.
 
     Raises what `open_engine` raises for an engine that is unknown or not installed.
     """
+    record = current()
+    if record is not None and record.vcd is not None:
+        return SharedCore(record.simulator(cfg, engine))
     return _core(cfg, engine)
