@@ -2,12 +2,14 @@
 
 C = alpha * op(A) x op(B) + beta * C, with op(A) M x K and op(B) K x N, random or from files. One
 mmacc takes a full row of lanes along K, in ascending k, the last one short; the reference does the
-same. In memory A lies M x K and B lies N x K, the core's own layouts; leading dimensions count
-elements of these. With --no-pack they must be given that way (--trans nt).
+same. In memory A lies M x K and B lies N x K, the core's own layouts, unless --no-pack leaves them
+as they are: the core then transposes what --trans asks for. Leading dimensions count elements of
+the rows as they lie in memory.
 
 examples:
   python -m sim.gemm 64 64 64 --ft int8
   python -m sim.gemm 100 75 300 --ft int8 --acc 1 --preset tiny --engine pysim
+  python -m sim.gemm 64 64 64 --ft bf16 --trans tn --no-pack
   python -m sim.gemm 64 64 64 --from A.npy B.npy -o C.npy --json
 """
 
@@ -28,10 +30,11 @@ from .codes import random_codes, values_like
 from .driver import SimulationError
 from .engines import ENGINES, EngineMissing
 from .gemm_call import DEFAULT_LATENCY, TRANSPOSES, GemmResult, gemm
-from .kernels import TILINGS
+from .gemm_run import GemmRun, run_gemm
+from .kernels import TILINGS, GemmProblem, Matrix
 from .reference.numerics import output
 
-__all__ = ["GemmResult", "gemm", "main"]
+__all__ = ["GemmProblem", "GemmResult", "GemmRun", "Matrix", "gemm", "main", "run_gemm"]
 
 PROGRAM = "sim.gemm"
 
@@ -52,7 +55,9 @@ def _parser() -> Parser:
     parser.add_argument("--alpha", type=int, default=1, help="1 or -1")
     parser.add_argument("--beta", type=int, default=0, help="0 or 1")
     parser.add_argument("--trans", default="nn", help="of A and of B: nn, nt, tn or tt")
-    parser.add_argument("--no-pack", dest="pack", action="store_false", help="see above")
+    parser.add_argument(
+        "--no-pack", dest="pack", action="store_false", help="transpose in the core"
+    )
     for name in ("lda", "ldb", "ldc"):
         parser.add_argument(f"--{name}", type=int, help=f"leading dimension of {name[2].upper()}")
     parser.add_argument("--preset", default="ame32", help="the core (%(default)s)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,21 +11,19 @@ from hdl.describe import macs_per_cycle
 from hdl.formats import Format
 
 from .codes import as_codes, random_codes
-from .cores import as_config, shared_core
+from .cores import as_config
 from .gemm_reference import reference_gemm
-from .kernels import GemmPlan, GemmProblem, Matrix, gemm_program, plan_gemm
+from .gemm_run import DEFAULT_LATENCY, run_gemm
+from .kernels import TRANSPOSES, GemmProblem, Matrix
 from .layout import GUARD_BYTES, PlacedMatrix
-from .memory import IDEAL, Memory
+from .memory import Memory
 from .options import choose, format_pair
 from .reference.numerics import FLAG_NAMES
 
 __all__ = ["DEFAULT_LATENCY", "TRANSPOSES", "GemmResult", "gemm"]
 
-DEFAULT_LATENCY = IDEAL.latency
-TRANSPOSES = ("nn", "nt", "tn", "tt")
 _FIRST_BASE = 0x1000
 _ALIGN = 64
-_MAX_CYCLES = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -91,17 +88,18 @@ class GemmResult:
 
 
 def _layout(
-    sizes: tuple[int, int, int],
+    shapes: tuple[tuple[int, int], ...],
     fmt: Format,
     out: Format,
     lds: tuple[int | None, int | None, int | None],
     offsets: tuple[int, int, int],
 ) -> tuple[Matrix, Matrix, Matrix]:
     """A, B and C one behind the other in memory, `offsets` bytes after a line's start."""
-    m, n, k = sizes
-    shapes = (("A", m, k, fmt.container), ("B", n, k, fmt.container), ("C", m, n, out.container))
     base, found = _FIRST_BASE, []
-    for (name, rows, columns, container), ld, offset in zip(shapes, lds, offsets, strict=True):
+    for name, (rows, columns), form, ld, offset in zip(
+        "ABC", shapes, (fmt, fmt, out), lds, offsets, strict=True
+    ):
+        container = form.container
         if ld is None:
             ld = max(1, columns)
             ld += ld * container % 8 // 4  # 4-bit rows start on a byte
@@ -112,12 +110,11 @@ def _layout(
     return found[0], found[1], found[2]
 
 
-def _operand(name: str, array: np.ndarray, fmt: Format, rnd: int, transposed: bool) -> np.ndarray:
+def _codes(name: str, array: np.ndarray, fmt: Format, rnd: int) -> np.ndarray:
     array = np.asarray(array)
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, not {array.ndim}")
-    codes = as_codes(name, array, fmt, rnd)
-    return np.ascontiguousarray(codes.T) if transposed else codes
+    return as_codes(name, array, fmt, rnd)
 
 
 def gemm(
@@ -155,9 +152,10 @@ def gemm(
     bovf, acc, sat, rnd : fields of mxcfg.
     alpha, beta : 1 or -1, and 0 or 1.
     trans : for A and for B, n as given or t transposed.
-    pack : lay the operands out as the core wants them; else they must be so already ("nt").
-    lda, ldb, ldc : elements from row to row in memory, of A (M x K), B (N x K) and C; default: a
-        row.
+    pack : lay A out M x K and B N x K, the core's own form, whatever `trans` says; else they lie
+        in memory as `a` and `b` are given, and the core transposes what must be.
+    lda, ldb, ldc : elements from row to row in memory, of A and B as `pack` lays them, and of C;
+        default: a row.
     offsets : bytes by which A, B and C miss the start of a line.
     tiling : "auto" or a name of `sim.kernels.TILINGS`; a 4x4 that the guard refuses runs as 2x2.
     preset, engine : the core (a name or a Config) and what simulates it.
@@ -172,109 +170,67 @@ def gemm(
     choose("rnd", rnd, (0, 1, 2, 3))
     if trans not in TRANSPOSES:
         raise ValueError(f"trans = {trans!r} is unknown: use one of {', '.join(TRANSPOSES)}")
-    if not pack and trans != "nt":
-        raise ValueError(f"trans = {trans} without packing is not built yet: use nt, or pack")
     if beta and c is None:
         raise ValueError("beta = 1 needs C: give it")
-    a_codes = _operand("A", a, fmt, rnd, trans[0] == "t")
-    b_codes = _operand("B", b, fmt, rnd, trans[1] == "n")
-    sizes = (a_codes.shape[0], b_codes.shape[0], a_codes.shape[1])
-    m, n, k = sizes
-    if b_codes.shape[1] != k:
-        raise ValueError(f"op(A) is {m} x {k} and op(B) {b_codes.shape[1]} x {n}: K must be equal")
+    given = [_codes("A", a, fmt, rnd), _codes("B", b, fmt, rnd)]
+    a_codes = given[0].T if trans[0] == "t" else given[0]
+    b_codes = given[1] if trans[1] == "t" else given[1].T
+    (m, k), (n, b_k) = a_codes.shape, b_codes.shape
+    if b_k != k:
+        raise ValueError(f"op(A) is {m} x {k} and op(B) {b_k} x {n}: K must be equal")
+    if pack:
+        given, trans = [a_codes, b_codes], "nt"
     noise = np.random.default_rng(seed)
     if c is None:
         c_codes = random_codes(noise, (m, n), out)  # shows that it is not read
     else:
-        c_codes = _operand("C", c, out, rnd, False)
-    matrices = _layout(sizes, fmt, out, (lda, ldb, ldc), offsets)
-    problem = GemmProblem(
-        fmt=fmt,
-        out=out,
-        a=matrices[0],
-        b=matrices[1],
-        c=matrices[2],
-        bovf=bovf,
-        acc=acc,
-        sat=sat,
-        rnd=rnd,
-        alpha=alpha,
-        beta=beta,
-    )
+        c_codes = _codes("C", c, out, rnd)
     if c_codes.shape != (m, n):
         raise ValueError(f"C must be {m} x {n}, not {' x '.join(map(str, c_codes.shape))}")
+    held = (*given, c_codes)
+    matrices = _layout(tuple(codes.shape for codes in held), fmt, out, (lda, ldb, ldc), offsets)
+    fields = {"bovf": bovf, "acc": acc, "sat": sat, "rnd": rnd, "alpha": alpha, "beta": beta}
+    problem = GemmProblem(
+        fmt=fmt, out=out, a=matrices[0], b=matrices[1], c=matrices[2], trans=trans, **fields
+    )
     problem.check(cfg.addr_bits)
-    plan = plan_gemm(cfg, problem, tiling)
-    return _run(plan, (a_codes, b_codes, c_codes), noise, engine, latency)
 
-
-def _run(
-    plan: GemmPlan,
-    operands: tuple[np.ndarray, np.ndarray, np.ndarray],
-    noise: np.random.Generator,
-    engine: str,
-    latency: int,
-) -> GemmResult:
-    """Run a plan on its operands and compare."""
-    cfg, problem = plan.cfg, plan.problem
     memory = Memory(cfg.addr_bits)
     places = [
-        PlacedMatrix(memory, problem.a, operands[0], noise=noise),
-        PlacedMatrix(memory, problem.b, operands[1], noise=noise),
         PlacedMatrix(
             memory,
-            problem.c,
-            operands[2],
-            readable=bool(problem.beta),
-            writable=True,
+            matrix,
+            codes,
+            readable=matrix is not problem.c or bool(beta),
+            writable=matrix is problem.c,
             noise=noise,
-        ),
+        )
+        for matrix, codes in zip(matrices, held, strict=True)
     ]
-    core = shared_core(cfg, engine)
-    requests = gemm_program(plan).requests
-    core.clear_flags(memory)
-    started = time.perf_counter()
-    result = core.run(
-        memory,
-        requests,
-        personality=IDEAL.replace(name=f"latency {latency}", latency=latency),
-        max_cycles=_MAX_CYCLES,
-    )
-    seconds = time.perf_counter() - started
-    flags = core.flags(memory)
+    run = run_gemm(memory, problem, preset=cfg, tiling=tiling, engine=engine, latency=latency)
     expected, expected_flags = reference_gemm(
-        cfg,
-        problem.fmt.name,
-        *operands,
-        bovf=problem.bovf,
-        acc=problem.acc,
-        sat=problem.sat,
-        rnd=problem.rnd,
-        alpha=problem.alpha,
-        beta=problem.beta,
-        lanes=plan.lanes,
+        cfg, fmt.name, a_codes, b_codes, c_codes, lanes=run.plan.lanes, **fields
     )
-    exact = all(place.holds(codes) for place, codes in zip(places[:2], operands[:2], strict=True))
-    exact &= places[2].holds(expected)
-    exact &= all(flags[name] == expected_flags[name] for name in FLAG_NAMES)
+    exact = all(place.holds(codes) for place, codes in zip(places, (*given, expected), strict=True))
+    exact &= all(run.flags[name] == expected_flags[name] for name in FLAG_NAMES)
     return GemmResult(
         c=places[2].codes(),
-        out=problem.out,
-        flags=flags,
-        m=problem.m,
-        n=problem.n,
-        k=problem.k,
-        ft=problem.fmt.name,
+        out=out,
+        flags=run.flags,
+        m=m,
+        n=n,
+        k=k,
+        ft=fmt.name,
         preset=cfg.name,
-        tiling=plan.name,
-        engine=core.engine,
+        tiling=run.plan.name,
+        engine=run.engine,
         latency=latency,
-        cycles=result.cycles,
-        peak_macs_per_cycle=macs_per_cycle(cfg, problem.fmt, problem.out),
-        bound_cycles=plan.bound,
-        read_beats=result.read_beats,
-        write_beats=result.write_beats,
+        cycles=run.cycles,
+        peak_macs_per_cycle=macs_per_cycle(cfg, fmt, out),
+        bound_cycles=run.plan.bound,
+        read_beats=run.read_beats,
+        write_beats=run.write_beats,
         beat_bytes=cfg.bus_bytes,
         bit_exact=bool(exact),
-        seconds=seconds,
+        seconds=run.seconds,
     )

@@ -41,7 +41,7 @@ def reference_gemm(
     total = c if beta else np.zeros_like(c, code_dtype(out.container))
     sticky = 0
     overwrite = not beta
-    for first in range(0, a.shape[1], lanes):
+    for first in range(0, a.shape[1] if total.size else 0, lanes):
         part = slice(first, first + lanes)
         total, flags = mma(
             ft,

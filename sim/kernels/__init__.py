@@ -1,12 +1,15 @@
 """Programs that software runs on the core: what to compute, how to cut it up, in which order."""
 
 from .gemm import gemm_program
-from .plan import GemmPlan, Load, Step, plan_gemm
-from .problem import GemmProblem, Matrix
+from .parts import Feed, Load, Step
+from .plan import GemmPlan, plan_gemm
+from .problem import TRANSPOSES, GemmProblem, Matrix
 from .tiles import TILINGS, Macro, Tiles
 
 __all__ = [
     "TILINGS",
+    "TRANSPOSES",
+    "Feed",
     "GemmPlan",
     "GemmProblem",
     "Load",

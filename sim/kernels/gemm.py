@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from itertools import tee
 
 from hdl import isa
 
 from ..program import Program, mxtile_value
-from .plan import CGroup, GemmPlan, Step
+from .parts import CGroup, Feed, Step
+from .plan import GemmPlan
 
 __all__ = ["gemm_program"]
+
+
+_SIZES = {8: "b", 16: "h", 32: "w", 64: "d"}
+"""Sizes of elements as mtrans names them, by bits."""
 
 
 class _Writer:
@@ -44,9 +51,9 @@ class _Writer:
         for group in step.c_loads:
             self._c(self.program.mld, group)
 
-    def loads(self, step: Step) -> None:
-        """What a step reads of A and B."""
-        for load in step.loads:
+    def loads(self, feed: Feed) -> None:
+        """What the next buffer of an operand reads."""
+        for load in feed.loads:
             rows = load.rows, load.n if load.down else 1
             self._geometry(**{"k": load.k, "m" if load.what == "a" else "n": rows})
             matrix = self.plan.matrix(load.what)
@@ -58,6 +65,12 @@ class _Writer:
                 n=load.n,
                 down=load.down,
             )
+
+    def turns(self, feed: Feed) -> None:
+        """Transpose what was loaded, where it is."""
+        size = _SIZES[self.plan.problem.fmt.container]
+        for tile in feed.turns:
+            self.program.mtrans(size, tile, tile)
 
     def products(self, step: Step) -> None:
         """A step's mmaccs, and the stores of a block that it finishes."""
@@ -97,43 +110,91 @@ class _Writer:
                 self._c(self.program.mst, group)
 
 
+class _Operand:
+    """One operand's feeds: loaded as long as a buffer is free, turned a step before their use."""
+
+    def __init__(self, feeds: Iterator[Feed | None], buffers: int):
+        self._feeds = ((number, feed) for number, feed in enumerate(feeds) if feed is not None)
+        self._free = buffers
+        self._loaded: deque[tuple[int, Feed]] = deque()
+
+    def load(self) -> Feed | None:
+        """The next feed if a buffer is free, which it takes."""
+        if not self._free:
+            return None
+        number, feed = next(self._feeds, (0, None))
+        if feed is not None:
+            self._free -= 1
+            if feed.turns:
+                self._loaded.append((number, feed))
+        return feed
+
+    def turn(self, step: int) -> Feed | None:
+        """The next feed that must be turned for steps up to number `step`."""
+        if self._loaded and self._loaded[0][0] <= step:
+            return self._loaded.popleft()[1]
+        return None
+
+    def release(self) -> None:
+        """The oldest buffer was multiplied for the last time."""
+        self._free += 1
+
+
+def _multiply(plan: GemmPlan, writer: _Writer) -> None:
+    """All steps, each stage of them as early as tiles and slots allow."""
+    tiles = plan.tiles
+    slots = max(2, plan.cfg.slots // 2)  # pairs of loads
+    buffers = min(len(tiles.a_buffers), slots), min(len(tiles.b_buffers), slots)
+    ahead = min(buffers) - 1
+    products, for_a, for_b, for_c = tee(plan.steps(), 4)
+    operands = (
+        _Operand((step.a for step in for_a), buffers[0]),
+        _Operand((step.b for step in for_b), buffers[1]),
+    )
+    waiting: deque[bool] = deque()  # of the next steps: must its C be loaded late?
+    sets: deque[int] = deque()  # and in which tiles they work
+    for number, step in enumerate(products):
+        while len(waiting) <= ahead and (later := next(for_c, None)) is not None:
+            # C may come early only into tiles that no older block still works in.
+            late = later.c in sets
+            waiting.append(late)
+            sets.append(later.c)
+            if not late:
+                writer.c_loads(later)
+        feeds = [operand.load() for operand in operands]
+        while any(feeds):
+            for feed in filter(None, feeds):
+                writer.loads(feed)
+            feeds = [operand.load() for operand in operands]
+        for operand in operands:
+            while (feed := operand.turn(number + 1)) is not None:
+                writer.turns(feed)
+        if waiting.popleft():
+            writer.c_loads(step)
+        sets.popleft()
+        writer.products(step)
+        for operand, done in zip(operands, (step.a_done, step.b_done), strict=True):
+            if done:
+                operand.release()
+
+
 def gemm_program(plan: GemmPlan) -> Program:
     """The whole GEMM, from mxcfg to the mfence that sees the last store.
 
-    A step's operands are loaded as many steps ahead as there are buffers, less the one in use, but
-    no further than the core's slots hold the loads: the first product would wait for all of them.
+    This is the scheduler, `gemm_schedule` of seed 000 section 13.B. Operands are loaded as soon as
+    a buffer is free, but no further ahead than the core's slots hold the loads: the first product
+    would wait for all of them. Those that must be transposed are, one step before their use.
     Lengths of K that are 0 give beta * C; sizes of C that are 0 give an mfence alone.
     """
-    problem, tiles = plan.problem, plan.tiles
+    problem = plan.problem
     writer = _Writer(plan)
     program = writer.program
     program.set_cfg(
         problem.fmt.name, bovf=problem.bovf, rnd=problem.rnd, sat=problem.sat, acc=problem.acc
     )
-    if not problem.k:
-        if not problem.beta and problem.m and problem.n:
-            writer.zeros()
-    else:
-        slots = max(2, plan.cfg.slots // 2)  # pairs of loads
-        ahead = min(len(tiles.a_buffers), len(tiles.b_buffers), slots) - 1
-        waiting: deque[tuple[Step, bool]] = deque()
-
-        def multiply() -> None:
-            step, c_late = waiting.popleft()
-            if c_late:
-                writer.c_loads(step)
-            writer.products(step)
-
-        for step in plan.steps():
-            # C may come early only into tiles that no older block still works in.
-            c_late = any(older.c == step.c for older, _ in waiting)
-            if not c_late:
-                writer.c_loads(step)
-            writer.loads(step)
-            waiting.append((step, c_late))
-            if len(waiting) > ahead:
-                multiply()
-        while waiting:
-            multiply()
+    if problem.k:
+        _multiply(plan, writer)
+    elif not problem.beta and problem.m and problem.n:
+        writer.zeros()
     program.mfence()
     return program

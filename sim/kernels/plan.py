@@ -1,97 +1,21 @@
-"""How a GEMM is cut up: blocks of C, steps along K, and their bound."""
+"""How a GEMM is cut up: blocks of C, slices of K, and the bound of the whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import cycle
 
 import numpy as np
 
 from hdl.config import Config
 
 from ..codes import row_bytes
+from .parts import CGroup, Feed, Load, Pair, Step
 from .problem import GemmProblem, Matrix
 from .tiles import GROUP_STRIDE, MAX_TILES, TILINGS, Macro, Tiles, pow2_above, pow2_below
 
-__all__ = ["CGroup", "GemmPlan", "Load", "Pair", "Step", "plan_gemm"]
-
-
-@dataclass(frozen=True)
-class Load:
-    """One mld of A or B: `n` tiles from `tile` on.
-
-    Parameters
-    ----------
-    what : "a" or "b".
-    tile, n, down : as in the instruction.
-    k : elements of each tile's rows.
-    rows : rows of A or B, all tiles together when `down`.
-    row, column : first element in the matrix.
-    """
-
-    what: str
-    tile: int
-    n: int
-    down: bool
-    k: int
-    rows: int
-    row: int
-    column: int
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One mmacc: tiles of A from `a` on, of B from `b` on, C from `c` on.
-
-    `m` and `n` count the rows of all tiles of A, of B, together.
-    """
-
-    macro: Macro
-    c: int
-    a: int
-    b: int
-    k: int
-    m: int
-    n: int
-    first: bool  # it is the first of its part of C
-
-
-@dataclass(frozen=True)
-class CGroup:
-    """One mld or mst of C: `n` tiles from `tile` on, `rows` x `columns` from (`row`, `column`).
-
-    The tiles hold `groups` results side by side; with `packed`, as 4x4 leaves them.
-    """
-
-    tile: int
-    n: int
-    groups: int
-    packed: bool
-    rows: int
-    columns: int
-    row: int
-    column: int
-
-
-@dataclass(frozen=True)
-class Step:
-    """A piece of K of one block of C: load its operands, multiply them, perhaps finish C.
-
-    Parameters
-    ----------
-    c : first tile of the block of C.
-    loads : what to load.
-    c_loads : parts of C to load before, at the start of a block that accumulates.
-    pairs : what to multiply, in order.
-    stores : parts of C to store after, at the end of a block.
-    """
-
-    c: int
-    loads: tuple[Load, ...]
-    c_loads: tuple[CGroup, ...]
-    pairs: tuple[Pair, ...]
-    stores: tuple[CGroup, ...]
+__all__ = ["GemmPlan", "plan_gemm"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -126,31 +50,25 @@ class GemmPlan:
         self.cfg = cfg
         self.problem = problem
         asked = TILINGS[tiling]
+        widths = problem.out.container, problem.fmt.container, problem.transposed
         try:
-            self.tiles = Tiles.of(cfg, asked, problem.out.container)
+            self.tiles = Tiles.of(cfg, asked, *widths)
         except ValueError:
             if not asked.guard4x4:
                 raise
             # The guard will refuse it: what it falls back to, still asking.
-            self.tiles = Tiles.of(cfg, TILINGS["2x2"], problem.out.container)
+            self.tiles = Tiles.of(cfg, TILINGS["2x2"], *widths)
         self.refused = asked.guard4x4 and not self.tiles.macro.guard4x4
         self.name = self.tiles.macro.name
-        self.lanes = cfg.lanes(problem.fmt.container)
+        self.lanes = self.tiles.lanes
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Mb, Nb, Kb of seed 000 section 13.B: rows and columns of C kept in tiles, K of a step."""
+        macro, height = self.tiles.macro, self.cfg.rows
+        return height * macro.a_tiles, height * macro.b_tiles, self.lanes
 
     # -- walking -------------------------------------------------------------------------------
-
-    def _k_pieces(self) -> list[tuple[int, int, int]]:
-        """(first element, tiles, elements of a tile) of each step along K, ascending."""
-        pieces = []
-        full, rest = divmod(self.problem.k, self.lanes)
-        at = 0
-        while at < full:
-            count = min(self.tiles.deep, pow2_below(full - at))
-            pieces.append((at * self.lanes, count, self.lanes))
-            at += count
-        if rest:
-            pieces.append((full * self.lanes, 1, rest))
-        return pieces
 
     def _macro(self, rows: int, columns: int) -> Macro:
         """The macro for a block of C: the plan's, or a smaller one where that is not filled.
@@ -160,7 +78,7 @@ class GemmPlan:
         height, whole = self.cfg.rows, self.tiles.macro
         a_tiles = 1 if rows <= height else whole.a_tiles
         b_tiles = 1 if columns <= height else whole.b_tiles
-        if (a_tiles, b_tiles) == (whole.a_tiles, whole.b_tiles):
+        if not self.tiles.joined or (a_tiles, b_tiles) == (whole.a_tiles, whole.b_tiles):
             return whole
         if a_tiles == b_tiles == 1:
             return TILINGS["1x1"]
@@ -191,44 +109,104 @@ class GemmPlan:
                 groups.append(CGroup(tile, result, 1, packed, part, wide, place, left))
         return groups
 
-    def steps(self) -> Iterator[Step]:
-        """Every step, in order: blocks of C row by row, K ascending inside a block."""
-        problem, tiles, height = self.problem, self.tiles, self.cfg.rows
-        macro_rows = height * tiles.macro.a_tiles
-        macro_columns = height * tiles.macro.b_tiles
-        pieces = self._k_pieces()
-        count = block = 0
-        for row in range(0, problem.m, macro_rows):
-            rows = min(macro_rows, problem.m - row)
-            for column in range(0, problem.n, macro_columns):
-                columns = min(macro_columns, problem.n - column)
-                c = tiles.c_sets[block % len(tiles.c_sets)]
-                macro = self._macro(rows, columns)
-                groups = tuple(self._groups(macro, c, row, rows, column, columns))
-                block += 1
-                for index, (at, deep, k) in enumerate(pieces):
-                    a = tiles.a_buffers[count % len(tiles.a_buffers)]
-                    b = tiles.b_buffers[count % len(tiles.b_buffers)]
-                    count += 1
-                    first = index == 0 and not problem.beta
-                    pairs = [
-                        Pair(macro, c, a + t, b + t, k, rows, columns, first and t == 0)
-                        for t in range(deep)
-                    ]
-                    yield Step(
-                        c=c,
-                        loads=(
-                            self._load("a", a, deep, k, row, rows, at),
-                            self._load("b", b, deep, k, column, columns, at),
-                        ),
-                        c_loads=groups if problem.beta and index == 0 else (),
-                        pairs=tuple(pairs),
-                        stores=groups if index == len(pieces) - 1 else (),
-                    )
+    def _blocks(self) -> Iterator[tuple[int, int, int, int]]:
+        """First row, rows, first column, columns of each block of C, row by row."""
+        problem, (deep, wide, _) = self.problem, self.block
+        for row in range(0, problem.m, deep):
+            for column in range(0, problem.n, wide):
+                yield row, min(deep, problem.m - row), column, min(wide, problem.n - column)
 
-    def _load(self, what: str, tile: int, deep: int, k: int, row: int, rows: int, at: int) -> Load:
-        down = pow2_above(-(-rows // self.cfg.rows))
-        return Load(what, tile, max(deep, down), down > 1, k, rows, row, at)
+    def steps(self) -> Iterator[Step]:
+        """Every step, in order: block after block of C, K ascending inside a block."""
+        problem, tiles, lanes = self.problem, self.tiles, self.lanes
+        slices = -(-problem.k // lanes)
+        a, b = (cycle(tiles.a_buffers), cycle(tiles.b_buffers))
+        for count, (row, rows, column, columns) in enumerate(self._blocks()):
+            c = tiles.c_sets[count % len(tiles.c_sets)]
+            macro = self._macro(rows, columns)
+            groups = tuple(self._groups(macro, c, row, rows, column, columns))
+            for index in range(slices):
+                k = min(lanes, problem.k - lanes * index)
+                first = index == 0 and not problem.beta
+                last = index == slices - 1
+                a_at, b_at = index % tiles.a.deep, index % tiles.b.deep
+                if a_at == 0:
+                    a_tile = next(a)
+                if b_at == 0:
+                    b_tile = next(b)
+                yield Step(
+                    c=c,
+                    a=None if a_at else self._feed("a", a_tile, row, rows, lanes * index),
+                    b=None if b_at else self._feed("b", b_tile, column, columns, lanes * index),
+                    a_done=last or a_at == tiles.a.deep - 1,
+                    b_done=last or b_at == tiles.b.deep - 1,
+                    c_loads=groups if problem.beta and index == 0 else (),
+                    pairs=tuple(
+                        self._pairs(macro, c, a_tile + a_at, b_tile + b_at, k, rows, columns, first)
+                    ),
+                    stores=groups if last else (),
+                )
+
+    def _pairs(
+        self, macro: Macro, c: int, a: int, b: int, k: int, rows: int, columns: int, first: bool
+    ) -> Iterator[Pair]:
+        """The mmaccs of a step: one, or one for every pair of tiles that are no neighbours."""
+        tiles, height = self.tiles, self.cfg.rows
+        if tiles.joined:
+            yield Pair(macro, c, a, b, k, rows, columns, first)
+            return
+        stride = macro.group_stride(tiles.result)
+        for i in range(-(-rows // height)):
+            for j in range(-(-columns // height)):
+                yield Pair(
+                    TILINGS["1x1"],
+                    c + stride * (macro.b_tiles * i + j),
+                    a + tiles.a.deep * i,
+                    b + tiles.b.deep * j,
+                    k,
+                    min(height, rows - height * i),
+                    min(height, columns - height * j),
+                    first,
+                )
+
+    def _feed(self, what: str, tile: int, row: int, rows: int, at: int) -> Feed:
+        """How rows of op(A), or columns of op(B), come to the buffer that starts with `tile`.
+
+        `at` is the first element of K; the buffer takes as many as it is deep.
+        """
+        share = self.tiles.a if what == "a" else self.tiles.b
+        k = min(self.lanes * share.deep, self.problem.k - at)
+        height = self.cfg.rows
+        if share.group:
+            loads = self._along(what, tile, at, k, row, rows)
+            turns = tuple(tile + share.group * i for i in range(-(-rows // height)))
+            return Feed(tuple(loads), turns)
+        if share.deep == 1:
+            down = pow2_above(-(-rows // height))
+            return Feed((Load(what, tile, down, down > 1, k, rows, row, at),), ())
+        loads = []
+        for i in range(-(-rows // height)):
+            part = min(height, rows - height * i)
+            loads += self._along(what, tile + share.deep * i, row + height * i, part, at, k)
+        return Feed(tuple(loads), ())
+
+    def _along(
+        self, what: str, tile: int, row: int, rows: int, column: int, columns: int
+    ) -> list[Load]:
+        """Loads of `columns` elements along up to a tile's rows into neighbouring tiles."""
+        whole = self.lanes == self.cfg.lanes(self.problem.fmt.container)
+        full, rest = divmod(columns, self.lanes)
+        loads, at = [], 0
+        while at < full:
+            # Several tiles of one load lie a whole tile row apart.
+            n = min(MAX_TILES, pow2_below(full - at)) if whole else 1
+            place = column + self.lanes * at
+            loads.append(Load(what, tile + at, n, False, self.lanes, rows, row, place))
+            at += n
+        if rest:
+            place = column + self.lanes * full
+            loads.append(Load(what, tile + full, 1, False, rest, rows, row, place))
+        return loads
 
     def matrix(self, what: str) -> Matrix:
         """The matrix that a `Load` reads."""
@@ -258,10 +236,10 @@ class GemmPlan:
         bus = self.cfg.bus_bytes
         uops = reads = writes = 0
         for step in self.steps():
-            for load in step.loads:
-                columns = load.k if load.down else load.k * load.n
-                matrix = self.matrix(load.what)
-                reads += _words(matrix, load.row, load.rows, load.column, columns, bus)
+            for feed in step.feeds:
+                for load in feed.loads:
+                    matrix = self.matrix(load.what)
+                    reads += _words(matrix, load.row, load.rows, load.column, load.columns, bus)
             uops += sum(self._pair_cycles(pair) for pair in step.pairs)
             c = self.problem.c
             for groups, write in ((step.c_loads, False), (step.stores, True)):
@@ -277,12 +255,36 @@ class GemmPlan:
         """Cycles below which no schedule of this plan can get (performance.md section 1)."""
         return max(self.work)
 
+    @cached_property
+    def turned_words(self) -> int:
+        """Words that transposes write, each a cycle that the MAC array loses."""
+        shares = self.tiles.a.group, self.tiles.b.group
+        words = 0
+        for step in self.steps():
+            for feed, group in zip((step.a, step.b), shares, strict=True):
+                words += len(feed.turns) * group * self.cfg.blocks if feed else 0
+        return words
+
+    @property
+    def estimate(self) -> int:
+        """Cycles that the plan is likely to take: the bound where no operand is transposed.
+
+        Transposes take theirs from the MAC array; an operand with one buffer is loaded, turned
+        and multiplied in turn.
+        """
+        uops, reads, writes = self.work
+        busy = uops + self.turned_words
+        if self.turned_words and min(len(self.tiles.a_buffers), len(self.tiles.b_buffers)) == 1:
+            busy += reads
+        return max(busy, reads, writes)
+
 
 def plan_gemm(cfg: Config, problem: GemmProblem, tiling: str = "auto") -> GemmPlan:
     """The plan for a tiling, or the one with the lowest bound for "auto".
 
-    A 4x4 that the core's guard refuses is planned as the 2x2 that will run. Raises `ValueError`
-    for a tiling that is unknown or does not fit.
+    This is the partitioner, `make_plan` of seed 000 section 13.B. A 4x4 that the core's guard
+    refuses is planned as the 2x2 that will run. Raises `ValueError` for a tiling that is unknown
+    or does not fit.
     """
     if tiling in TILINGS:
         return GemmPlan(cfg, problem, tiling)
@@ -290,18 +292,19 @@ def plan_gemm(cfg: Config, problem: GemmProblem, tiling: str = "auto") -> GemmPl
         raise ValueError(f"unknown tiling {tiling!r}: use auto, {' or '.join(TILINGS)}")
     plans = []
     for name, macro in TILINGS.items():
-        # A macro with one tile of A pays only where there is no second one; likewise B.
-        if macro.pairs == 4 and (
-            (macro.a_tiles == 1 and problem.m > cfg.rows)
-            or (macro.b_tiles == 1 and problem.n > cfg.rows)
-        ):
-            continue
         try:
             plan = GemmPlan(cfg, problem, name)
         except ValueError:
             continue  # too few tiles for this macro
+        # A macro with one tile of A pays only where there is no second one, likewise B; but for
+        # operands of which several tiles cannot be transposed side by side.
+        if macro.pairs == 4 and not (plan.tiles.a.group > 1 or plan.tiles.b.group > 1):
+            if macro.a_tiles == 1 and problem.m > cfg.rows:
+                continue
+            if macro.b_tiles == 1 and problem.n > cfg.rows:
+                continue
         if not plan.refused:
             plans.append(plan)
     if not plans:
         raise ValueError(f"a GEMM does not fit in {cfg.tiles} tiles: use more tiles")
-    return min(plans, key=lambda plan: plan.bound) if len(plans) > 1 else plans[0]
+    return min(plans, key=lambda plan: plan.estimate) if len(plans) > 1 else plans[0]

@@ -10,7 +10,10 @@ from hdl.formats import Format
 
 from ..codes import row_bytes
 
-__all__ = ["GemmProblem", "Matrix"]
+__all__ = ["TRANSPOSES", "GemmProblem", "Matrix"]
+
+TRANSPOSES = ("nn", "nt", "tn", "tt")
+"""Forms of a product: for A and for B, n as it is or t transposed."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +87,16 @@ class Matrix:
 
 @dataclass(frozen=True, kw_only=True)
 class GemmProblem:
-    """C = alpha * A x B^T + beta * C with A held M x K, B held N x K and C held M x N.
+    """C = alpha * op(A) x op(B) + beta * C, all three row-major in memory.
 
-    The product is taken a full row of lanes at a time, in ascending k, one mma each. Raises
-    `ValueError` for what cannot be computed.
+    op(A) is M x K and op(B) K x N, so "n" means A held M x K and B held K x N, "t" A held K x M
+    and B held N x K. The core's own form is "nt": both operands with K along the row.
 
     Parameters
     ----------
     fmt, out : operand and output format.
-    a, b, c : the matrices in memory.
+    a, b, c : the matrices as they lie in memory.
+    trans : one of `TRANSPOSES`.
     bovf, acc, sat, rnd : fields of mxcfg; they select `out`.
     alpha : 1 or -1.
     beta : 0, when C is not read, or 1.
@@ -103,6 +107,7 @@ class GemmProblem:
     a: Matrix
     b: Matrix
     c: Matrix
+    trans: str = "nt"
     bovf: int = 0
     acc: int = 0
     sat: int = 0
@@ -120,22 +125,55 @@ class GemmProblem:
 
     @property
     def k(self) -> int:
-        return self.a.columns
+        return self.a.rows if self.trans[0] == "t" else self.a.columns
+
+    @property
+    def transposed(self) -> tuple[bool, bool]:
+        """Must A, must B be transposed to have K along the row?"""
+        return self.trans[0] == "t", self.trans[1] == "n"
 
     def check(self, addr_bits: int) -> None:
         """Raise ValueError unless the parts fit each other and a bus of `addr_bits`."""
+        if self.trans not in TRANSPOSES:
+            raise ValueError(
+                f"trans = {self.trans!r} is unknown: use one of {', '.join(TRANSPOSES)}"
+            )
         if self.alpha not in (1, -1):
             raise ValueError(f"alpha = {self.alpha} is not built: use 1 or -1")
         if self.beta not in (0, 1):
             raise ValueError(f"beta = {self.beta} is not built: use 0 or 1")
-        sizes = (self.a.rows, self.b.rows, self.b.columns)
-        if sizes != (self.m, self.n, self.k):
-            raise ValueError(
-                f"A {self.a.rows} x {self.a.columns}, B {self.b.rows} x {self.b.columns} (as "
-                f"N x K) and C {self.m} x {self.n} do not fit each other"
-            )
+        self._check_sizes()
+        for matrix, turned in zip((self.a, self.b), self.transposed, strict=True):
+            if turned and self.fmt.container < 8:
+                raise ValueError(
+                    f"{matrix.name} of {self.fmt.name} cannot be transposed in place, its elements "
+                    f"share bytes: pack it, so that K runs along its rows"
+                )
         for matrix in (self.a, self.b, self.c):
             matrix.check(addr_bits)
         for matrix in (self.a, self.b):
             if self.c.overlaps(matrix):
                 raise ValueError(f"C overlaps {matrix.name} in memory: give it bytes of its own")
+
+    def _check_sizes(self) -> None:
+        containers = ((self.a, self.fmt), (self.b, self.fmt), (self.c, self.out))
+        for matrix, fmt in containers:
+            if matrix.container != fmt.container:
+                raise ValueError(
+                    f"{matrix.name} has elements of {matrix.container} bits, but {fmt.name} takes "
+                    f"{fmt.container}"
+                )
+            if min(matrix.rows, matrix.columns) < 0:
+                raise ValueError(
+                    f"{matrix.name} is {matrix.rows} x {matrix.columns}: sizes are 0 or more"
+                )
+        wanted = (
+            (self.k, self.m) if self.trans[0] == "t" else (self.m, self.k),
+            (self.n, self.k) if self.trans[1] == "t" else (self.k, self.n),
+        )
+        held = ((self.a.rows, self.a.columns), (self.b.rows, self.b.columns))
+        if held != wanted:
+            raise ValueError(
+                f"A {self.a.rows} x {self.a.columns}, B {self.b.rows} x {self.b.columns} and "
+                f"C {self.m} x {self.n} do not fit each other with trans = {self.trans}"
+            )

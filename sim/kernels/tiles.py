@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from hdl.config import Config
 from hdl.isa import Tiling
 
-__all__ = ["GROUP_STRIDE", "MAX_TILES", "TILINGS", "Macro", "Tiles", "pow2_above", "pow2_below"]
+__all__ = [
+    "GROUP_STRIDE",
+    "MAX_TILES",
+    "TILINGS",
+    "Macro",
+    "Share",
+    "Tiles",
+    "pow2_above",
+    "pow2_below",
+]
 
 GROUP_STRIDE = 4
 """Tiles from one C group of a macro to the next (isa.md section 2), but for 4x4."""
@@ -68,6 +77,22 @@ TILINGS: dict[str, Macro] = {
 
 
 @dataclass(frozen=True)
+class Share:
+    """The tile registers of one operand.
+
+    Parameters
+    ----------
+    buffers : first tile of each buffer; they take turns along K.
+    deep : slices of K that a buffer holds, one behind the other for each tile of the macro.
+    group : tiles that one mtrans turns in place; 0 if the operand lies as the core wants it.
+    """
+
+    buffers: tuple[int, ...]
+    deep: int
+    group: int
+
+
+@dataclass(frozen=True)
 class Tiles:
     """Which tile registers hold what, for one tiling.
 
@@ -75,35 +100,63 @@ class Tiles:
     results and loads, and reads of B and of C, never meet in a bank. With a file of its own C
     takes all of that, A the lower and B the upper half of the other.
 
+    A transposed operand is loaded as it lies and turned where it is, so it takes no tiles beside
+    its buffers. One mtrans makes rows x rows elements, for elements of several bytes so many tiles
+    that follow each other along K. Where a macro has several tiles of such an operand they are not
+    neighbours, and every pair is multiplied by an mmacc of its own (`joined` is false).
+
     Parameters
     ----------
     macro : the tiling.
     result : tiles of one rows x rows result.
     c_sets : first tile of C for each set; blocks of C take turns.
-    a_buffers, b_buffers : first tile of each buffer; steps along K take turns.
-    deep : tiles of K that one buffer holds, more than 1 only in 1x1.
+    a, b : the operands' shares.
+    lanes : elements of K of one mma.
+    joined : one mmacc multiplies all tiles of a slice.
     cfile : C has a file of its own.
     """
 
     macro: Macro
     result: int
     c_sets: tuple[int, ...]
-    a_buffers: tuple[int, ...]
-    b_buffers: tuple[int, ...]
-    deep: int
+    a: Share
+    b: Share
+    lanes: int
+    joined: bool
     cfile: bool
 
+    @property
+    def a_buffers(self) -> tuple[int, ...]:
+        """First tile of each buffer of A."""
+        return self.a.buffers
+
+    @property
+    def b_buffers(self) -> tuple[int, ...]:
+        """First tile of each buffer of B."""
+        return self.b.buffers
+
     @classmethod
-    def of(cls, cfg: Config, macro: Macro, out_bits: int) -> Tiles:
-        """The allocation. Raises ValueError where the file is too small for the macro."""
+    def of(
+        cls,
+        cfg: Config,
+        macro: Macro,
+        out_bits: int,
+        in_bits: int = 8,
+        transposed: tuple[bool, bool] = (False, False),
+    ) -> Tiles:
+        """The allocation. Raises ValueError where the file is too small for the macro.
+
+        Parameters
+        ----------
+        out_bits, in_bits : width of a result and of an operand's element.
+        transposed : A, B must be turned.
+        """
         result = cfg.result_tiles(out_bits)
         c_tiles = cfg.tiles if cfg.split else cfg.tiles // 2
         a_first = 0 if cfg.split else c_tiles
         share = (cfg.tiles - a_first) // 2  # tiles of A, and of B
-        deep = 1
         if macro.pairs == 1:
             c_sets = tuple(range(0, c_tiles - result + 1, result))
-            deep = min(MAX_TILES, pow2_below(max(1, share // 2)))
         elif macro.guard4x4:
             span = result * macro.pairs
             c_sets = tuple(range(0, c_tiles - span + 1, span)) if out_bits <= PACKED_BITS else ()
@@ -115,13 +168,29 @@ class Tiles:
                 for first in range(0, c_tiles - span + 1, span)
                 for index in range(sets)
             )
-        a_size, b_size = macro.a_tiles * deep, macro.b_tiles * deep
-        b_first = a_first + share
-        a_buffers = tuple(range(a_first, b_first - a_size + 1, a_size))
-        b_buffers = tuple(range(b_first, cfg.tiles - b_size + 1, b_size))
-        if not (c_sets and a_buffers and b_buffers):
+
+        lanes, group = cfg.lanes(in_bits), 1
+        if any(transposed):
+            lanes, group = min(lanes, cfg.rows), cfg.result_tiles(in_bits)
+        sides = (macro.a_tiles, macro.b_tiles)
+        joined = group == 1 or not any(
+            turned and tiles > 1 for turned, tiles in zip(transposed, sides, strict=True)
+        )
+        most = min(MAX_TILES, pow2_below(max(1, share // 2)))  # that leave room for two buffers
+        shares = []
+        for first, tiles, turned in zip((a_first, a_first + share), sides, transposed, strict=True):
+            if turned or not joined:
+                deep = group
+            elif macro.pairs > 1:
+                deep = 1
+            else:
+                deep = min(most, group) if any(transposed) else most
+            size = tiles * deep
+            buffers = tuple(range(first, first + share - size + 1, size))
+            shares.append(Share(buffers, deep, group if turned else 0))
+        if not (c_sets and shares[0].buffers and shares[1].buffers):
             raise ValueError(
                 f"tiling {macro.name} with {out_bits}-bit results does not fit in {cfg.tiles} "
                 f"tiles: use a smaller tiling or more tiles"
             )
-        return cls(macro, result, c_sets, a_buffers, b_buffers, deep, cfg.split)
+        return cls(macro, result, c_sets, *shares, lanes, joined, cfg.split)
