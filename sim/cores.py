@@ -54,6 +54,7 @@ class SharedCore:
         *,
         personality: Personality = IDEAL,
         seed: int = 0,
+        probes: bool = False,
         **limits: int,
     ) -> RunResult:
         """Run a program that must not trap. Raises `SimulationError` if it does.
@@ -63,12 +64,12 @@ class SharedCore:
         Parameters
         ----------
         memory : L2 during the run.
-        requests, personality, seed, **limits : see `Simulator.run`.
+        requests, personality, seed, probes, **limits : see `Simulator.run`.
         """
         record = current()
         traced = record is not None and record.activity is not None
         self.last = self._run(
-            memory, requests, personality=personality, seed=seed, probes=traced, **limits
+            memory, requests, personality=personality, seed=seed, probes=traced or probes, **limits
         )
         if traced:
             record.add(self.last)
