@@ -1,21 +1,23 @@
-"""Assembly text to words and back (isa.md section 2, last paragraphs).
+"""Assembly text to words and back (isa.md section 2, last paragraphs), for both front ends.
 
-One instruction a line, `#` comments. Operands in the table's order; `n=4` counts tiles; `down`,
-`stream`, `cfile` and `wide` are bare words. `.word 0x...` stands for any word, and `.insn r` lines
-of GNU as are taken as well (`insn`). csrr, csrw, csrs, csrc and their immediate forms are accepted
-as the usual short forms.
+One instruction a line, `#` comments. Where a name is one of both front ends, the first operand
+tells: tiles are tr0 to tr31, registers of `xuantie` m0 to m7. Operands in the table's order; `n=4`
+counts tiles; `down`, `stream`, `cfile` and `wide` are bare words. `.word 0x...` stands for any
+word, and `.insn r` lines of GNU as are taken as well (`insn`). csrr, csrw, csrs, csrc and their
+immediate forms are accepted as the usual short forms.
 """
 
 from __future__ import annotations
 
 import re
 
-from .ame import AME
-from .csr import DEFAULT_CSR_BASE, csr_numbers
+from .csr import DEFAULT_CSR_BASE, all_csr_numbers
 from .decode import decode
-from .encode import encode, instruction
-from .fields import Instruction, Operand, OperandKind
+from .encode import encode
+from .fields import LOW_XREG, Instruction, Operand, OperandKind
 from .insn import parse_insn
+from .tables import TABLE
+from .xuantie import MREGS
 
 __all__ = ["AsmError", "assemble", "assemble_program", "disassemble", "format_word"]
 
@@ -33,6 +35,8 @@ _XREGS = (
     | {"fp": 8}
 )
 _TILES = {f"tr{number}": number for number in range(32)}
+_MREGS = {f"m{number}": number for number in range(MREGS)}
+_LOW_XREGS = range(LOW_XREG, LOW_XREG + 8)
 
 # Short forms: name -> (full name, operands with {i} for what was written).
 _SHORT = {
@@ -59,6 +63,19 @@ def _parse_operand(operand: Operand, text: str) -> int | str:
         if text not in _TILES:
             raise AsmError(f"{operand.name} must be a tile tr0 to tr31, not {text!r}")
         return _TILES[text]
+    if operand.kind is OperandKind.MREG:
+        if text not in _MREGS:
+            raise AsmError(f"{operand.name} must be a register m0 to m7, not {text!r}")
+        return _MREGS[text]
+    if operand.in_brackets:
+        inner = re.fullmatch(r"\[\s*(\w+)\s*\]", text)
+        if inner is None:
+            raise AsmError(f"{operand.name} must be in brackets behind a register, not {text!r}")
+        text = inner[1]
+    if operand.kind in (OperandKind.XREG_LOW, OperandKind.ROW_XREG):
+        if _XREGS.get(text) not in _LOW_XREGS:
+            raise AsmError(f"{operand.name} must be a scalar register x8 to x15, not {text!r}")
+        return _XREGS[text]
     if operand.kind is OperandKind.BASE:
         inner = re.fullmatch(r"\(\s*(\w+)\s*\)", text)
         if inner is None or inner[1] not in _XREGS:
@@ -87,11 +104,42 @@ def _parse_options(row: Instruction, texts: list[str]) -> dict[str, int]:
     return found
 
 
+def _rows(name: str, table: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
+    """The rows called `name`, at most one of a front end. Raises AsmError if there is none."""
+    rows = tuple(row for row in table if row.name == name)
+    if not rows:
+        raise AsmError(f"unknown instruction {name!r}")
+    return rows
+
+
+def _chosen(rows: tuple[Instruction, ...], texts: list[str]) -> Instruction:
+    """Among rows of one name, the one whose first operand is of the kind that is written."""
+    if len(rows) == 1:
+        return rows[0]
+    first = texts[0] if texts else ""
+    kind = next(
+        (
+            kind
+            for kind, names in ((OperandKind.TILE, _TILES), (OperandKind.MREG, _MREGS))
+            if first in names
+        ),
+        None,
+    )
+    for row in rows:
+        if row.operands[0].kind is kind:
+            return row
+    raise AsmError(
+        f"{rows[0].name} starts with a tile tr0 to tr31 or a register m0 to m7, not {first!r}"
+    )
+
+
 def assemble(
-    text: str, table: tuple[Instruction, ...] = AME, csr_base: int = DEFAULT_CSR_BASE
+    text: str, table: tuple[Instruction, ...] = TABLE, csr_base: int = DEFAULT_CSR_BASE
 ) -> int:
     """The word of one line of assembly text. Raises AsmError."""
     name, rest = (*text.partition("#")[0].split(None, 1), "", "")[:2]
+    # What is in brackets is an operand of its own.
+    rest = re.sub(r"(\w)\s*(\[[^],]*\])", r"\1,\2", rest)
     texts = [part.strip() for part in rest.split(",")] if rest.strip() else []
     if name == ".word":
         word = _number(rest.strip(), ".word")
@@ -108,25 +156,23 @@ def assemble(
         if len(texts) != count:
             raise AsmError(f"{name} takes {count} operands, not {len(texts)}")
         name, texts = full, [part.format(*texts) for part in pattern]
+    row = _chosen(_rows(name, table), texts)
+    required = [operand for operand in row.operands if not operand.optional]
+    if len(texts) < len(required):
+        raise AsmError(f"{name} needs operand {required[len(texts)].name}")
+    values = {
+        operand.name: _parse_operand(operand, part)
+        for operand, part in zip(required, texts, strict=False)
+    }
+    values |= _parse_options(row, texts[len(required) :])
     try:
-        row = instruction(name, table)
-        required = [operand for operand in row.operands if not operand.optional]
-        if len(texts) < len(required):
-            raise AsmError(f"{name} needs operand {required[len(texts)].name}")
-        values = {
-            operand.name: _parse_operand(operand, part)
-            for operand, part in zip(required, texts, strict=False)
-        }
-        values |= _parse_options(row, texts[len(required) :])
-        return encode(name, table=table, csr_base=csr_base, **values)
-    except AsmError:
-        raise
+        return encode(name, table=(row,), csr_base=csr_base, **values)
     except ValueError as error:
         raise AsmError(str(error)) from None
 
 
 def assemble_program(
-    text: str, table: tuple[Instruction, ...] = AME, csr_base: int = DEFAULT_CSR_BASE
+    text: str, table: tuple[Instruction, ...] = TABLE, csr_base: int = DEFAULT_CSR_BASE
 ) -> list[int]:
     """The words of a text of many lines. Raises AsmError that names the line."""
     words = []
@@ -148,8 +194,14 @@ def _operand_text(operand: Operand, value: int, csr_names: dict[int, str]) -> st
     match operand.kind:
         case OperandKind.TILE:
             return f"tr{value}"
-        case OperandKind.XREG:
+        case OperandKind.MREG:
+            return f"m{value}"
+        case OperandKind.XREG | OperandKind.XREG_LOW:
             return f"x{value}"
+        case OperandKind.ROW_XREG:
+            return f"[x{value}]"
+        case OperandKind.ROW:
+            return f"[{value}]"
         case OperandKind.BASE:
             return f"(x{value})"
         case OperandKind.CSR:
@@ -163,7 +215,7 @@ def _operand_text(operand: Operand, value: int, csr_names: dict[int, str]) -> st
 
 
 def disassemble(
-    word: int, table: tuple[Instruction, ...] = AME, csr_base: int = DEFAULT_CSR_BASE
+    word: int, table: tuple[Instruction, ...] = TABLE, csr_base: int = DEFAULT_CSR_BASE
 ) -> str:
     """Text that `assemble` turns back into `word`.
 
@@ -173,12 +225,12 @@ def disassemble(
     decoded = decode(word, table)
     if decoded is None:
         return f".word {format_word(word)}"
-    csr_names = {number: name for name, number in csr_numbers(csr_base).items()}
+    csr_names = {number: name for name, number in all_csr_numbers(csr_base).items()}
     neutral = {OperandKind.COUNT: 1, OperandKind.FLAG: 0}
     texts = [
         _operand_text(operand, decoded.operands[operand.name], csr_names)
         for operand in decoded.row.operands
         if decoded.operands[operand.name] != neutral.get(operand.kind)
     ]
-    text = f"{decoded.name} {', '.join(texts)}".strip()
+    text = f"{decoded.name} {', '.join(texts)}".replace(", [", "[").strip()
     return text if decoded.canonical else f".word {format_word(word)}  # {text}"

@@ -11,6 +11,7 @@ from .csr import Csr
 from .fields import Instruction
 
 __all__ = [
+    "COMMON_INSTRUCTIONS",
     "INSTRUCTIONS",
     "MOVE_INSTRUCTIONS",
     "SPLIT_INSTRUCTIONS",
@@ -33,15 +34,17 @@ VECTOR_INSTRUCTIONS = frozenset(row.name for row in AME if _of(row, Funct3.VECTO
 SPLIT_INSTRUCTIONS = frozenset({"mmovf"})
 """Mnemonics that need a second file."""
 
+COMMON_INSTRUCTIONS = frozenset({"mfence", *(funct3.name.lower() for funct3 in CsrFunct3)})
+"""Mnemonics built in every core."""
+
 INSTRUCTIONS = frozenset(
     {
         "mmacc.t",
         *(f"mld{what.name.lower()}" for what in LdstWhat),
         *(f"mst{what.name.lower()}" for what in LdstWhat),
         *(MOVE_INSTRUCTIONS - SPLIT_INSTRUCTIONS),
-        "mfence",
         "mrelease",
-        *(funct3.name.lower() for funct3 in CsrFunct3),
+        *COMMON_INSTRUCTIONS,
     }
 )
 """Mnemonics built in every core with the front end `ame`."""
@@ -54,11 +57,18 @@ UNIT_CSRS = {Csr.MXSCALE: "mx"}
 
 
 def built_instructions(cfg: Config) -> frozenset[str]:
-    """Mnemonics that a core decodes; every other word is illegal."""
+    """Mnemonics of the table `AME` that a core decodes; its other words are illegal.
+
+    A core without the front end `ame` still has mfence and the CSR instructions.
+    """
+    if not cfg.ame:
+        return COMMON_INSTRUCTIONS
     units = (UNIT_INSTRUCTIONS.get(unit, frozenset()) for unit in cfg.units)
     return INSTRUCTIONS.union(*units, SPLIT_INSTRUCTIONS if cfg.split else ())
 
 
 def built_csrs(cfg: Config) -> tuple[Csr, ...]:
     """CSRs that a core has at its base, xmcsr besides."""
+    if not cfg.ame:
+        return (Csr.MXSTATUS,)
     return tuple(csr for csr in Csr if UNIT_CSRS.get(csr, "") in ("", *cfg.units))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from .fields import Field
+from .xuantie_csr import XCsr
 
 __all__ = [
     "CSR_COUNT",
@@ -25,6 +26,7 @@ __all__ = [
     "MsState",
     "Rounding",
     "Tiling",
+    "all_csr_numbers",
     "csr_numbers",
 ]
 
@@ -143,3 +145,8 @@ CSR_RESET = {
 def csr_numbers(base: int = DEFAULT_CSR_BASE) -> dict[str, int]:
     """Number of every CSR of the front end `ame`, by name."""
     return {csr.name.lower(): base + csr for csr in Csr} | {"xmcsr": XMCSR}
+
+
+def all_csr_numbers(base: int = DEFAULT_CSR_BASE) -> dict[str, int]:
+    """Number of every CSR of both front ends, by name."""
+    return csr_numbers(base) | {csr.name.lower(): int(csr) for csr in XCsr}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
+from operator import and_
 from types import MappingProxyType
 
-from .ame import AME, FUNCT3, OPCODE
-from .fields import Instruction, OperandKind
+from .ame import OPCODE
+from .fields import Instruction, Operand, OperandKind
+from .tables import TABLE
 
 __all__ = ["Decoded", "decode"]
 
@@ -21,7 +23,8 @@ class Decoded:
     ----------
     name : mnemonic.
     row : its row of the table.
-    operands : values by name, as `encode` takes them (counts of tiles, not their log2).
+    operands : values by name, as `encode` takes them (counts of tiles, not their log2; numbers of
+        scalar registers).
     canonical : the ignored bits are 0, so that `encode(name, **operands)` gives the word back.
     """
 
@@ -32,23 +35,38 @@ class Decoded:
 
 
 @cache
-def _index(table: tuple[Instruction, ...]) -> dict[int, tuple[Instruction, ...]]:
-    """Rows by opcode and funct3, which every row of a table fixes."""
-    key = OPCODE.mask | FUNCT3.mask
-    found: dict[int, list[Instruction]] = {}
+def _index(
+    table: tuple[Instruction, ...],
+) -> dict[int, tuple[int, dict[int, tuple[Instruction, ...]]]]:
+    """For each opcode: the bits that all its rows fix, and the rows by their values of these."""
+    of_opcode: dict[int, list[Instruction]] = {}
     for row in table:
-        found.setdefault(row.match & key, []).append(row)
-    return {value: tuple(rows) for value, rows in found.items()}
+        of_opcode.setdefault(OPCODE.get(row.match), []).append(row)
+    index = {}
+    for opcode, rows in of_opcode.items():
+        key = reduce(and_, (row.mask for row in rows))
+        found: dict[int, list[Instruction]] = {}
+        for row in rows:
+            found.setdefault(row.match & key, []).append(row)
+        index[opcode] = key, {value: tuple(same) for value, same in found.items()}
+    return index
+
+
+def _value(operand: Operand, word: int) -> int:
+    """An operand as `encode` takes it."""
+    held = operand.field.get(word)
+    return 1 << held if operand.kind is OperandKind.COUNT else operand.lowest + held
 
 
 @lru_cache(maxsize=4096)
-def decode(word: int, table: tuple[Instruction, ...] = AME) -> Decoded | None:
-    """The instruction that `word` is, or None if the table has no such word."""
-    for row in _index(table).get(word & (OPCODE.mask | FUNCT3.mask), ()):
+def decode(word: int, table: tuple[Instruction, ...] = TABLE) -> Decoded | None:
+    """The instruction that `word` is, or None if the table has no such word.
+
+    Names may be those of rows of both front ends (mldb, mstb, mzero): `row` tells.
+    """
+    key, rows = _index(table).get(OPCODE.get(word), (0, {}))
+    for row in rows.get(word & key, ()):
         if row.matches(word):
-            operands = {}
-            for operand in row.operands:
-                value = operand.field.get(word)
-                operands[operand.name] = 1 << value if operand.kind is OperandKind.COUNT else value
+            operands = {operand.name: _value(operand, word) for operand in row.operands}
             return Decoded(row.name, row, MappingProxyType(operands), not word & row.ignored)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from .ame import AME, BTR_NATIVE, IMM
-from .csr import DEFAULT_CSR_BASE, csr_numbers
+from .csr import DEFAULT_CSR_BASE, all_csr_numbers
 from .fields import Instruction, Operand, OperandKind
 
 __all__ = ["encode", "instruction", "mmacc_imm"]
@@ -28,7 +28,7 @@ def _field_value(name: str, operand: Operand, value: int | str, csr_base: int) -
     """The operand's field for a value as written: counts to log2, CSR names to numbers."""
     where = f"{name}: {operand.name}"
     if operand.kind is OperandKind.CSR and isinstance(value, str):
-        numbers = csr_numbers(csr_base)
+        numbers = all_csr_numbers(csr_base)
         if value not in numbers:
             raise ValueError(f"{where} = {value!r} is no CSR: use one of {', '.join(numbers)}")
         return numbers[value]
@@ -38,9 +38,10 @@ def _field_value(name: str, operand: Operand, value: int | str, csr_base: int) -
         if value < 1 or value & (value - 1) or value.bit_length() - 1 > operand.max:
             raise ValueError(f"{where} = {value}: use a power of two up to {1 << operand.max}")
         return value.bit_length() - 1
-    if not 0 <= value <= operand.max:
-        raise ValueError(f"{where} = {value}: use 0 to {operand.max}")
-    return int(value)
+    low = operand.lowest
+    if not low <= value <= low + operand.max:
+        raise ValueError(f"{where} = {value}: use {low} to {low + operand.max}")
+    return int(value) - low
 
 
 def encode(
@@ -53,8 +54,9 @@ def encode(
     """The word of the instruction `name`.
 
     Operands follow in the table's order or by keyword; optional ones may be left out. COUNT
-    operands take the number of tiles, CSR operands a name or a number, all others the field's
-    value. Raises ValueError that says which operand is wrong and what it may be.
+    operands take the number of tiles, CSR operands a name or a number, registers their number, all
+    others the field's value. For instructions of the front end `xuantie` give `table` = XUANTIE.
+    Raises ValueError that says which operand is wrong and what it may be.
     """
     row = instruction(name, table)
     if len(values) > len(row.operands):

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Field", "Instruction", "Operand", "OperandKind"]
+__all__ = ["LOW_XREG", "Field", "Instruction", "Operand", "OperandKind"]
+
+LOW_XREG = 8
+"""A scalar register's number in a field of 3 bits counts from x8."""
 
 
 class Field(NamedTuple):
@@ -40,7 +43,11 @@ class OperandKind(Enum):
     """How an operand is written in assembly text."""
 
     TILE = "tile"  # tr0..tr31
+    MREG = "m"  # m0..m7
     XREG = "x"  # a scalar register
+    XREG_LOW = "x8..x15"  # one of the scalar registers x8 to x15
+    ROW_XREG = "[x]"  # one of x8 to x15 in brackets, right behind a register
+    ROW = "[n]"  # a number in brackets, right behind a register
     BASE = "base"  # a scalar register in parentheses
     UIMM = "uimm"  # a number
     CSR = "csr"  # a CSR by name or number
@@ -64,6 +71,17 @@ class Operand:
     field: Field
     kind: OperandKind
     limit: int | None = None
+
+    @property
+    def in_brackets(self) -> bool:
+        """Written in brackets, right behind the operand before it."""
+        return self.kind in (OperandKind.ROW_XREG, OperandKind.ROW)
+
+    @property
+    def lowest(self) -> int:
+        """The value that the field holds as 0; not for COUNT, which is held as its log2."""
+        low = self.kind in (OperandKind.XREG_LOW, OperandKind.ROW_XREG)
+        return LOW_XREG if low else 0
 
     @property
     def optional(self) -> bool:

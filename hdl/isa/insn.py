@@ -1,7 +1,7 @@
 """The same words as lines for GNU as, which does not know the instructions: `.insn` (pure Python).
 
-Tiles appear as the scalar registers of the same numbers, since they lie in the same fields. CSR
-instructions are standard ones, with the CSR as a number.
+What lies in the fields of scalar registers appears as these, whatever it is (a tile, in `xuantie`
+parts of several operands). CSR instructions are standard ones, with the CSR as a number.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import re
 from .ame import FUNCT3, FUNCT7, OPCODE, OPCODE_AME, RD, RS1, RS2
 from .decode import decode
 from .fields import Field, OperandKind
+from .xuantie import OPCODE_XUANTIE
 
 __all__ = ["insn_line", "parse_insn"]
 
 _R_FIELDS = (OPCODE, FUNCT3, FUNCT7, RD, RS1, RS2)
 _REGISTERS = (RD, RS1, RS2)
+_CUSTOM = (OPCODE_AME, OPCODE_XUANTIE)
 
 
 def insn_line(word: int) -> str:
     """A line of GNU as that assembles to `word`."""
-    if OPCODE.get(word) == OPCODE_AME:
+    if OPCODE.get(word) in _CUSTOM:
         values = [
             f"x{field.get(word)}" if field in _REGISTERS else f"{field.get(word):#x}"
             for field in _R_FIELDS

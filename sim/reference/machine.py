@@ -1,5 +1,7 @@
 """The architectural model: executes instruction words on numpy state (isa.md sections 2 and 3).
 
+The front end `xuantie` is in the module of that name.
+
 Where isa.md leaves a choice, this model takes the most literal reading, and so does the hardware:
 
 ====================  ==============================================================================
@@ -33,7 +35,6 @@ mfence                answers bus once after a bus error, then the pending error
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -53,11 +54,20 @@ from .geometry import (
     require,
 )
 from .numerics import mma
+from .traps import (
+    ERROR_BADGEOM,
+    ERROR_BUS,
+    ERROR_ILLEGAL,
+    ERROR_NONE,
+    BusTrapError,
+    IllegalError,
+    Response,
+)
 from .vector import saturates, vector
+from .xuantie import XuanTie
 
 __all__ = ["Machine", "MachineMemory", "Response"]
 
-ERROR_NONE, ERROR_ILLEGAL, ERROR_BADGEOM, ERROR_BUS = range(4)
 VALUE_MASK = (1 << 64) - 1
 SPARE_NIBBLE = 0x0F
 """What is kept of a row's last byte when its last element ends in the middle of it."""
@@ -73,16 +83,6 @@ VECTOR_OPS = dict(
 """Operations of the vector mode by mnemonic."""
 
 
-@dataclass(frozen=True)
-class Response:
-    """The answer to one instruction; `rd` and `data` have a meaning only with `wb`."""
-
-    wb: int = 0
-    rd: int = 0
-    data: int = 0
-    error: int = ERROR_NONE
-
-
 class MachineMemory(Protocol):
     """What the machine needs of a memory; addresses wrap at the bus's width.
 
@@ -95,18 +95,10 @@ class MachineMemory(Protocol):
     def write(self, addr: int, content: bytes) -> None: ...
 
 
-class _IllegalError(Exception):
-    """The instruction answers illegal."""
-
-
-class _BusError(Exception):
-    """The instruction answers bus."""
-
-
 _TRAPS = {
-    _IllegalError: ERROR_ILLEGAL,
+    IllegalError: ERROR_ILLEGAL,
     BadGeometryError: ERROR_BADGEOM,
-    _BusError: ERROR_BUS,
+    BusTrapError: ERROR_BUS,
 }
 
 
@@ -127,6 +119,7 @@ class Machine:
     -------
     tiles : uint8, (tiles, rows, row_bytes); the C file's, if it has one, follow those of A and B.
     csrs : value of each CSR of the core that can be written; xmcsr's MS is `ms`.
+    xuantie : the front end `xuantie` with its own CSRs, or None.
     bus_pending : a bus error that the next mfence reports.
     """
 
@@ -138,6 +131,7 @@ class Machine:
         self._numbers = {cfg.csr_base + csr: csr for csr in isa.built_csrs(cfg)}
         self._info = self._mxinfo()
         self._settings: dict[tuple[int, int], Settings] = {}
+        self.xuantie = XuanTie(self) if cfg.xuantie else None
         self.reset()
 
     def reset(self) -> None:
@@ -145,6 +139,8 @@ class Machine:
         self.csrs = dict(isa.CSR_RESET)
         self.ms = int(isa.XMCSR_RESET)
         self.bus_pending = False
+        if self.xuantie is not None:
+            self.xuantie.reset()
 
     @property
     def status(self) -> int:
@@ -177,7 +173,11 @@ class Machine:
     def footprint(self, inst: int, rs1: int = 0, rs2: int = 0) -> list[tuple[int, int]]:
         """(address, bytes) of all memory that the word would touch now; nothing changes."""
         decoded = isa.decode(inst)
-        if decoded is None or "base" not in decoded.operands or self.trap(inst, rs1, rs2):
+        if decoded is None or self.trap(inst, rs1, rs2):
+            return []
+        if isinstance(decoded.row, isa.XuanTieInstruction):
+            return self.xuantie.footprint(decoded.row, decoded.operands, rs1, _signed(rs2))
+        if "base" not in decoded.operands:
             return []
         blocks = self._blocks(decoded.name[3], decoded.operands)
         return [
@@ -195,13 +195,19 @@ class Machine:
     def _prepare(self, inst: int, rs1: int, rs2: int) -> Callable[[], Response | None]:
         """Check all that can trap; what it returns does the work, and cannot."""
         decoded = isa.decode(inst)
-        if decoded is None or decoded.name not in self._built:
-            raise _IllegalError
+        if decoded is None:
+            raise IllegalError
+        if isinstance(decoded.row, isa.XuanTieInstruction):
+            if self.xuantie is None:
+                raise IllegalError
+            return self.xuantie.prepare(decoded.row, decoded.operands, rs1, _signed(rs2))
+        if decoded.name not in self._built:
+            raise IllegalError
         name, operands = decoded.name, decoded.operands
         if "csr" in operands:
             return self._prepare_csr(name, operands, rs1)
         if self.ms == isa.MsState.OFF or (operands.get("cfile") and not self.cfg.split):
-            raise _IllegalError
+            raise IllegalError
         if name == "mmacc.t":
             return self._prepare_mmacc(operands)
         if name.startswith("mld"):
@@ -212,16 +218,18 @@ class Machine:
             return self._prepare_move(name, operands, rs1, rs2)
         if name in isa.VECTOR_INSTRUCTIONS:
             return self._prepare_vector(name, operands)
-        return {"mfence": self._mfence, "mrelease": self._mrelease}[name]
+        return {"mfence": self._mfence, "mrelease": self.release}[name]
 
     def _mfence(self) -> Response:
         pending, self.bus_pending = self.bus_pending, False
         return Response(error=ERROR_BUS if pending else ERROR_NONE)
 
-    def _mrelease(self) -> None:
+    def release(self) -> None:
+        """mrelease of either front end."""
         self.ms = int(isa.MsState.INITIAL)
 
-    def _tiles_written(self) -> None:
+    def tiles_written(self) -> None:
+        """An instruction has written registers."""
         self.ms = int(isa.MsState.DIRTY)
 
     # -- CSRs ---------------------------------------------------------------------------------
@@ -242,17 +250,33 @@ class Machine:
         }
         return sum(isa.MXINFO[name].put(value) for name, value in values.items())
 
+    def _xuantie_csr(self, number: int) -> isa.XCsr | None:
+        return None if self.xuantie is None else self.xuantie.csr(number)
+
+    def _csr_is_read_only(self, number: int) -> bool:
+        own = self._xuantie_csr(number)
+        if own is not None:
+            return self.xuantie.csr_is_read_only(own)
+        return self._numbers.get(number) in isa.READ_ONLY
+
     def _csr_read(self, number: int) -> int:
         if number == isa.XMCSR:
             return self.ms
+        own = self._xuantie_csr(number)
+        if own is not None:
+            return self.xuantie.csr_read(own)
         csr = self._numbers.get(number)
         if csr is None:
-            raise _IllegalError
+            raise IllegalError
         return self._info if csr is isa.Csr.MXINFO else self.csrs[csr]
 
     def _csr_write(self, number: int, value: int) -> None:
         if number == isa.XMCSR:
             self.ms = isa.XMCSR_FIELDS["ms"].get(value)
+            return
+        own = self._xuantie_csr(number)
+        if own is not None:
+            self.xuantie.csr_write(own, value)
             return
         csr = self._numbers[number]
         bits = {
@@ -272,8 +296,8 @@ class Machine:
         operand = source if immediate else rs1
         kind = name[4]
         writes = kind == "w" or source != 0
-        if writes and self._numbers.get(number) in isa.READ_ONLY:
-            raise _IllegalError
+        if writes and self._csr_is_read_only(number):
+            raise IllegalError
         new = {"w": operand, "s": old | operand, "c": old & ~operand}[kind]
 
         def perform() -> Response:
@@ -285,6 +309,10 @@ class Machine:
 
     def _set_status(self, bits: int) -> None:
         self.csrs[isa.Csr.MXSTATUS] |= bits
+
+    def set_flags(self, flags: int) -> None:
+        """Set the bits of mxstatus for `numerics.FLAG_NAMES`."""
+        self._set_status(flags << STATUS_FLAGS_LO)
 
     def _check_settings(self) -> Settings:
         key = self.csrs[isa.Csr.MXCFG], self.csrs[isa.Csr.MXTILE]
@@ -337,10 +365,10 @@ class Machine:
         d, flags = mma(s.fmt.name, a, b, c, alpha=alpha, beta=beta, config=self.cfg, **fields)
         for view, rows, columns in places:
             view[...] = d[rows, columns]
-        self._set_status(int(np.bitwise_or.reduce(flags, axis=None)) << STATUS_FLAGS_LO)
+        self.set_flags(int(np.bitwise_or.reduce(flags, axis=None)))
         if plan.fallback:
             self._set_status(isa.MXSTATUS["guard_fallback"].mask)
-        self._tiles_written()
+        self.tiles_written()
 
     def _c_places(self, plan: Mma, s: Settings) -> Iterator[tuple[np.ndarray, slice, slice]]:
         """Views of the active part of each tile of C, with its rows and columns in the macro."""
@@ -382,9 +410,10 @@ class Machine:
         in_c = bool(operands["cfile"]) != other
         return self.tiles[self.cfg.c_first :] if in_c else self.tiles
 
-    def _check_base(self, base: int) -> None:
+    def check_base(self, base: int) -> None:
+        """Raises `BusTrapError` for an address beyond the bus."""
         if base >> self.cfg.addr_bits:
-            raise _BusError
+            raise BusTrapError
 
     def _transfers(
         self, blocks: list[Block], base: int, stride: int
@@ -417,7 +446,7 @@ class Machine:
     ) -> Callable[[], None]:
         blocks = self._blocks(what, operands)
         check_range([block.tile for block in blocks], self.cfg)
-        self._check_base(base)
+        self.check_base(base)
         return lambda: self._load(self._file(operands), blocks, base, stride)
 
     def _load(self, tiles: np.ndarray, blocks: list[Block], base: int, stride: int) -> None:
@@ -426,10 +455,7 @@ class Machine:
         for run, rows, address in self._transfers(blocks, base, stride):
             width = sum(block.bytes for block in run)
             size = width * (rows.stop - rows.start)
-            content = np.frombuffer(self.memory.read(address, size), np.uint8)
-            if self._can_fail:
-                content = self._failed_beats(content, address)
-            content = content.reshape(-1, width)
+            content = self.read_bytes(address, size).reshape(-1, width)
             first = 0
             for block in run:
                 part = content[:, first : first + block.bytes]
@@ -438,7 +464,18 @@ class Machine:
         for block in blocks:
             if block.active and block.bits % 8:
                 tiles[block.tile, : block.rows, block.bytes - 1] &= SPARE_NIBBLE
-        self._tiles_written()
+        self.tiles_written()
+
+    def read_bytes(self, address: int, size: int) -> np.ndarray:
+        """Bytes of memory as a load gets them, errors of the bus noted."""
+        content = np.frombuffer(self.memory.read(address, size), np.uint8)
+        return self._failed_beats(content, address) if self._can_fail else content
+
+    def write_bytes(self, address: int, content: np.ndarray) -> None:
+        """Write memory as a store does, errors of the bus noted."""
+        if self._can_fail and self.memory.write_fails(address, content.size):
+            self._bus_error()
+        self.memory.write(address, content.tobytes())
 
     def _failed_beats(self, content: np.ndarray, address: int) -> np.ndarray:
         """`content` with zeros where a beat came with an error."""
@@ -455,7 +492,7 @@ class Machine:
     ) -> Callable[[], None]:
         blocks = self._blocks(what, operands)
         check_range([block.tile for block in blocks if block.active], self.cfg)
-        self._check_base(base)
+        self.check_base(base)
         return lambda: self._store(self._file(operands), blocks, base, stride)
 
     def _store(self, tiles: np.ndarray, blocks: list[Block], base: int, stride: int) -> None:
@@ -468,9 +505,7 @@ class Machine:
                     part[:, -1] &= SPARE_NIBBLE
                 parts.append(part)
             content = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
-            if self._can_fail and self.memory.write_fails(address, content.size):
-                self._bus_error()
-            self.memory.write(address, content.tobytes())
+            self.write_bytes(address, content)
 
     def _bus_error(self) -> None:
         self.bus_pending = True
@@ -520,7 +555,7 @@ class Machine:
 
         def perform() -> None:
             target[...] = result()
-            self._tiles_written()
+            self.tiles_written()
 
         return perform
 
@@ -555,5 +590,5 @@ class Machine:
         z[: s.m, : s.k], flags = vector(s.fmt, out, op, x, y, z[: s.m, : s.k], rnd=s.rnd, sat=sat)
         rows = z.view(np.uint8) if out.container > 4 else z[:, 0::2] | z[:, 1::2] << 4
         written[...] = np.stack(np.split(rows, len(written), axis=1))
-        self._set_status(int(np.bitwise_or.reduce(flags, axis=None)) << STATUS_FLAGS_LO)
-        self._tiles_written()
+        self.set_flags(int(np.bitwise_or.reduce(flags, axis=None)))
+        self.tiles_written()
