@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -240,7 +240,7 @@ class Slots(wiring.Component):
                     older,
                     locked=mma_locked,
                     issued=mma_grants.any(),
-                    transposes=mma_chosen.transposes,
+                    transposes=mma_chosen.transposes if cfg.transposes else Const(0),
                     blocked=mma_full & ~self.mma.ready,
                     free=free.any(),
                 )
