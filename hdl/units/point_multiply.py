@@ -79,7 +79,7 @@ class PointMultiplier(wiring.Component):
     def _product(self, m: Module, name: str, products: list[list[Signal]]) -> Value:
         """Product of two halves, modulo 2^WIDE, from those of their pieces."""
         (low, right), (left, high) = products
-        middle = Signal(signed(2 * PIECE + 3), name=name)
+        middle = Signal(signed(2 * PIECE + 2), name=name)
         m.d.comb += middle.eq(left + right)
         # That of the low pieces, which have no sign, leaves room for the high ones'.
         upper = Cat(low[PIECE : 2 * PIECE], high[:HALF]).as_signed() + middle
