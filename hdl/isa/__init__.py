@@ -70,6 +70,7 @@ from .decode import (
 )
 from .encode import (
     encode,
+    encode_row,
     instruction,
     mmacc_imm,
 )
@@ -223,6 +224,7 @@ __all__ = [
     "destinations",
     "disassemble",
     "encode",
+    "encode_row",
     "format_word",
     "insn_line",
     "instruction",

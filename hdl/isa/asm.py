@@ -13,8 +13,8 @@ import re
 
 from .csr import DEFAULT_CSR_BASE, all_csr_numbers
 from .decode import decode
-from .encode import encode
-from .fields import LOW_XREG, Instruction, Operand, OperandKind
+from .encode import encode_row
+from .fields import LOW_XREG, Instruction, Operand, OperandKind, once_per_table
 from .insn import parse_insn
 from .tables import TABLE
 from .xuantie import MREGS
@@ -104,12 +104,13 @@ def _parse_options(row: Instruction, texts: list[str]) -> dict[str, int]:
     return found
 
 
-def _rows(name: str, table: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
-    """The rows called `name`, at most one of a front end. Raises AsmError if there is none."""
-    rows = tuple(row for row in table if row.name == name)
-    if not rows:
-        raise AsmError(f"unknown instruction {name!r}")
-    return rows
+@once_per_table
+def _by_name(table: tuple[Instruction, ...]) -> dict[str, tuple[Instruction, ...]]:
+    """Rows by name, at most one of each front end."""
+    found: dict[str, tuple[Instruction, ...]] = {}
+    for row in table:
+        found[row.name] = (*found.get(row.name, ()), row)
+    return found
 
 
 def _chosen(rows: tuple[Instruction, ...], texts: list[str]) -> Instruction:
@@ -156,7 +157,10 @@ def assemble(
         if len(texts) != count:
             raise AsmError(f"{name} takes {count} operands, not {len(texts)}")
         name, texts = full, [part.format(*texts) for part in pattern]
-    row = _chosen(_rows(name, table), texts)
+    rows = _by_name(table).get(name)
+    if rows is None:
+        raise AsmError(f"unknown instruction {name!r}")
+    row = _chosen(rows, texts)
     required = [operand for operand in row.operands if not operand.optional]
     if len(texts) < len(required):
         raise AsmError(f"{name} needs operand {required[len(texts)].name}")
@@ -166,7 +170,7 @@ def assemble(
     }
     values |= _parse_options(row, texts[len(required) :])
     try:
-        return encode(name, table=(row,), csr_base=csr_base, **values)
+        return encode_row(row, csr_base=csr_base, **values)
     except ValueError as error:
         raise AsmError(str(error)) from None
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache, reduce
+from functools import lru_cache, reduce
 from operator import and_
 from types import MappingProxyType
 
 from .ame import OPCODE
-from .fields import Instruction, Operand, OperandKind
+from .fields import Instruction, Operand, OperandKind, once_per_table
 from .tables import TABLE
 
 __all__ = ["Decoded", "decode"]
@@ -34,11 +34,12 @@ class Decoded:
     canonical: bool
 
 
-@cache
-def _index(
-    table: tuple[Instruction, ...],
-) -> dict[int, tuple[int, dict[int, tuple[Instruction, ...]]]]:
-    """For each opcode: the bits that all its rows fix, and the rows by their values of these."""
+Index = dict[int, tuple[int, dict[int, tuple[Instruction, ...]]]]
+"""For each opcode: the bits that all its rows fix, and the rows by their values of these."""
+
+
+@once_per_table
+def _index(table: tuple[Instruction, ...]) -> Index:
     of_opcode: dict[int, list[Instruction]] = {}
     for row in table:
         of_opcode.setdefault(OPCODE.get(row.match), []).append(row)
@@ -58,15 +59,23 @@ def _value(operand: Operand, word: int) -> int:
     return 1 << held if operand.kind is OperandKind.COUNT else operand.lowest + held
 
 
-@lru_cache(maxsize=4096)
-def decode(word: int, table: tuple[Instruction, ...] = TABLE) -> Decoded | None:
-    """The instruction that `word` is, or None if the table has no such word.
-
-    Names may be those of rows of both front ends (mldb, mstb, mzero): `row` tells.
-    """
+def _search(word: int, table: tuple[Instruction, ...]) -> Decoded | None:
     key, rows = _index(table).get(OPCODE.get(word), (0, {}))
     for row in rows.get(word & key, ()):
         if row.matches(word):
             operands = {operand.name: _value(operand, word) for operand in row.operands}
             return Decoded(row.name, row, MappingProxyType(operands), not word & row.ignored)
     return None
+
+
+@lru_cache(maxsize=4096)
+def _decode(word: int) -> Decoded | None:
+    return _search(word, TABLE)
+
+
+def decode(word: int, table: tuple[Instruction, ...] = TABLE) -> Decoded | None:
+    """The instruction that `word` is, or None if the table has no such word.
+
+    Names may be those of rows of both front ends (mldb, mstb, mzero): `row` tells.
+    """
+    return _decode(word) if table is TABLE else _search(word, table)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from .ame import AME, BTR_NATIVE, IMM
 from .csr import DEFAULT_CSR_BASE, all_csr_numbers
-from .fields import Instruction, Operand, OperandKind
+from .fields import Instruction, Operand, OperandKind, once_per_table
 
-__all__ = ["encode", "instruction", "mmacc_imm"]
+__all__ = ["encode", "encode_row", "instruction", "mmacc_imm"]
 
 
-@cache
+@once_per_table
 def _by_name(table: tuple[Instruction, ...]) -> dict[str, Instruction]:
     return {row.name: row for row in table}
 
@@ -58,7 +56,14 @@ def encode(
     others the field's value. For instructions of the front end `xuantie` give `table` = XUANTIE.
     Raises ValueError that says which operand is wrong and what it may be.
     """
-    row = instruction(name, table)
+    return encode_row(instruction(name, table), *values, csr_base=csr_base, **named)
+
+
+def encode_row(
+    row: Instruction, *values: int | str, csr_base: int = DEFAULT_CSR_BASE, **named: int | str
+) -> int:
+    """`encode` for a row of a table."""
+    name = row.name
     if len(values) > len(row.operands):
         raise ValueError(f"{name} takes at most {len(row.operands)} operands, not {len(values)}")
     given = {operand.name: value for operand, value in zip(row.operands, values, strict=False)}

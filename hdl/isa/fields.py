@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from functools import wraps
+from typing import NamedTuple, TypeVar
 
-__all__ = ["LOW_XREG", "Field", "Instruction", "Operand", "OperandKind"]
+__all__ = ["LOW_XREG", "Field", "Instruction", "Operand", "OperandKind", "once_per_table"]
+
+Result = TypeVar("Result")
 
 LOW_XREG = 8
 """A scalar register's number in a field of 3 bits counts from x8."""
@@ -135,3 +139,20 @@ class Instruction:
         for operand in self.operands:
             used |= operand.field.mask
         return ~used & 0xFFFFFFFF
+
+
+Table = tuple[Instruction, ...]
+
+
+def once_per_table(function: Callable[[Table], Result]) -> Callable[[Table], Result]:
+    """A cache by a table's identity: to hash a whole table takes longer than most uses of it."""
+    results: dict[int, tuple[Table, Result]] = {}  # a table that is held keeps its identity
+
+    @wraps(function)
+    def cached(table: Table) -> Result:
+        held = results.get(id(table))
+        if held is None:
+            held = results[id(table)] = table, function(table)
+        return held[1]
+
+    return cached
