@@ -60,7 +60,7 @@ def encode(
 
 
 def encode_row(
-    row: Instruction, *values: int | str, csr_base: int = DEFAULT_CSR_BASE, **named: int | str
+    row: Instruction, /, *values: int | str, csr_base: int = DEFAULT_CSR_BASE, **named: int | str
 ) -> int:
     """`encode` for a row of a table."""
     name = row.name
