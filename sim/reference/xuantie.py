@@ -13,7 +13,8 @@ formats               an mma whose operand or output format is not built is ille
                       both fp32 and fp64
 pairs                 ms2 of fmmacc.h must be even, whatever N; so must md of 64-bit results
 mma_destinations      looks at md alone, the lower register of a pair
-md and operands       any overlap is legal, the old values are read, in mma too
+md and operands       may be one register in mmov and pointwise, the old values are read; a mma
+                      whose md, or pair, is a register of A or B is illegal
 mmov                  whole registers, whatever the sizes; its row, too, must be below R
 .mv rows              below R, even at or above M; all 64 bits of the scalar count
 .mx                   .s takes the low 32 bits of the scalar, .d all of it
@@ -186,6 +187,8 @@ class XuanTie:
         md, ms1, ms2 = (operands[name] for name in ("md", "ms1", "ms2"))
         _require(ms2 % b_registers == 0 and md % c_registers == 0)
         _require(md in self._destinations)
+        sources = {ms1, *range(ms2, ms2 + b_registers)}
+        _require(sources.isdisjoint(range(md, md + c_registers)))
         operand, output = isa.mma_formats(row, self.cfg)
 
         def perform() -> None:

@@ -5,6 +5,7 @@ Floats are checked against `naive_mma`, which finds each element from exact whol
 
 from __future__ import annotations
 
+import itertools
 import random
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from naive_mma import float_dot
 from xuantie_core import (
     BOTH,
     CORES,
+    ILLEGAL,
     NONE,
     SEED,
     X128,
@@ -338,24 +340,31 @@ def test_tails_set_no_flags():
 
 
 @pytest.mark.parametrize("cfg", [X128, X256, BOTH], ids=lambda cfg: cfg.name)
-@pytest.mark.parametrize("registers", [(0, 0, 1), (0, 1, 0), (0, 0, 0), (0, 1, 1)])
-def test_old_values_are_read_where_registers_overlap(cfg, registers):
+def test_a_destination_that_is_an_operand_is_illegal(cfg):
+    """C, or its pair, against A and B, or its pair; A and B may be one register."""
     core = Core(cfg)
-    md, ms2, ms1 = registers
-    rows, width = cfg.row_bits // 32, cfg.row_bits // 8
+    core.ready(n=1)
+    for md, ms2, ms1 in itertools.product(range(8), repeat=3):
+        for execute, b_pair, c_pair in (
+            (lambda r=(md, ms2, ms1): core.mmaqa("b", *r), 1, 1),
+            (lambda r=(md, ms2, ms1): core.fwmmacc("h", *r), 1, 1),
+            (lambda r=(md, ms2, ms1): core.fmmacc("h", *r), 2, 1),
+            (lambda r=(md, ms2, ms1): core.mmaqa("h", *r), 1, 2),
+        ):
+            if md % c_pair or ms2 % b_pair:
+                continue
+            written = set(range(md, md + c_pair))
+            overlap = written & {ms1, *range(ms2, ms2 + b_pair)}
+            before = core.registers() if overlap else None
+            assert execute().error == (ILLEGAL if overlap else NONE), (md, ms2, ms1)
+            if overlap:
+                assert core.registers() == before
 
-    def execute():
-        return core.mmaqa("b", md, ms2, ms1)
 
-    check_integers(core, execute, md, ms2, ms1, 8, 32, (True, True), rows, rows - 1, width - 3)
-
-
-@pytest.mark.parametrize("registers", [(0, 1, 2), (0, 2, 1), (0, 1, 1), (2, 3, 2)])
-def test_pairs_of_c_may_overlap_too(registers):
+def test_one_register_may_be_both_operands():
     core = Core(X256)
-    md, ms2, ms1 = registers
 
     def execute():
-        return core.mmaqa("h", md, ms2, ms1, "us")
+        return core.mmaqa("h", 2, 1, 1, "us")
 
-    check_integers(core, execute, md, ms2, ms1, 16, 64, (False, True), 8, 7, 30)
+    check_integers(core, execute, 2, 1, 1, 16, 64, (False, True), 8, 7, 30)

@@ -465,27 +465,26 @@ def test_what_uses_no_sizes():
 def test_bases_of_pairs_are_even():
     core = Core()
     core.ready(n=1)
-    for md in range(8):
-        for ms2 in range(8):
-            odd_b, odd_c = ms2 % 2, md % 2
-            before = core.state()
-            got = core.fmmacc("h", md, ms2, 1).error
-            assert got == (ILLEGAL if odd_b else NONE)
-            if odd_b:
-                assert core.state() == before
-            for execute in (
-                lambda md=md, ms2=ms2: core.fmmacc("d", md, ms2, 1),
-                lambda md=md, ms2=ms2: core.fwmmacc("s", md, ms2, 1),
-                lambda md=md, ms2=ms2: core.mmaqa("h", md, ms2, 1, "us"),
-            ):
-                assert execute().error == (ILLEGAL if odd_c else NONE)
-            for execute in (
-                lambda md=md, ms2=ms2: core.fmmacc("s", md, ms2, 1),
-                lambda md=md, ms2=ms2: core.fwmmacc("h", md, ms2, 1),
-                lambda md=md, ms2=ms2: core.mmaqa("b", md, ms2, 1),
-                lambda md=md, ms2=ms2: core.pmmaqa(md, ms2, 1),
-            ):
-                assert execute().error == NONE
+    for md, ms2 in ((0, 2), (0, 3), (1, 2), (1, 4), (6, 4), (7, 5), (7, 4)):
+        odd_b, odd_c = ms2 % 2, md % 2
+        before = core.state()
+        assert core.fmmacc("h", md, ms2, md ^ 1).error == (ILLEGAL if odd_b else NONE)
+        if odd_b:
+            assert core.state() == before
+        ms1 = 7 - md  # in neither pair
+        for execute in (
+            lambda r=(md, ms2, ms1): core.fmmacc("d", *r),
+            lambda r=(md, ms2, ms1): core.fwmmacc("s", *r),
+            lambda r=(md, ms2, ms1): core.mmaqa("h", *r, "us"),
+        ):
+            assert execute().error == (ILLEGAL if odd_c else NONE)
+        for execute in (
+            lambda r=(md, ms2, ms1): core.fmmacc("s", *r),
+            lambda r=(md, ms2, ms1): core.fwmmacc("h", *r),
+            lambda r=(md, ms2, ms1): core.mmaqa("b", *r),
+            lambda r=(md, ms2, ms1): core.pmmaqa(*r),
+        ):
+            assert execute().error == NONE
 
 
 def test_destinations_may_be_restricted():
@@ -494,9 +493,11 @@ def test_destinations_may_be_restricted():
     core.ready()
     for md in range(8):
         error = NONE if md in (0, 4) else ILLEGAL
-        assert core.mmaqa("b", md, 2, 1).error == error
-        assert core.fmmacc("h", md, 2, 1).error == error
-        assert core.fmmacc("d", md, 2, 1).error == error
+        ms2 = (md + 2) % 8 & 6  # never overlaps
+        ms1 = ms2 + 1
+        assert core.mmaqa("b", md, ms2, ms1).error == error
+        assert core.fmmacc("h", md, ms2, ms1).error == error
+        assert core.fmmacc("d", md, ms2, ms1).error == error
         assert core.madd("s", md, 2, 1).error == NONE
         assert core.mld("b", md, BASE, 32).error == NONE
         assert core.mzero(md).error == NONE
