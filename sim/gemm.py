@@ -31,7 +31,7 @@ from .driver import SimulationError
 from .engines import ENGINES, EngineMissing
 from .gemm_call import DEFAULT_LATENCY, TRANSPOSES, GemmResult, gemm
 from .gemm_run import GemmRun, run_gemm
-from .kernels import TILINGS, GemmProblem, Matrix
+from .kernels import BLOCKS, GemmProblem, Matrix
 from .reference.numerics import output
 
 __all__ = ["GemmProblem", "GemmResult", "GemmRun", "Matrix", "gemm", "main", "run_gemm"]
@@ -65,7 +65,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--tiling",
         default="auto",
-        help="auto, " + ", ".join(TILINGS) + "; 4x4 runs as 2x2 where the guard refuses it",
+        help="auto, " + ", ".join(BLOCKS) + "; 4x4 runs as 2x2 where the guard refuses it",
     )
     parser.add_argument(
         "--from",

@@ -157,7 +157,7 @@ def gemm(
     lda, ldb, ldc : elements from row to row in memory, of A and B as `pack` lays them, and of C;
         default: a row.
     offsets : bytes by which A, B and C miss the start of a line.
-    tiling : "auto" or a name of `sim.kernels.TILINGS`; a 4x4 that the guard refuses runs as 2x2.
+    tiling : "auto" or a name of `sim.kernels.BLOCKS`; a 4x4 that the guard refuses runs as 2x2.
     preset, engine : the core (a name or a Config) and what simulates it.
     latency : of L2, in cycles.
     seed : of the noise around the matrices.

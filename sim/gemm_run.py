@@ -88,7 +88,7 @@ def run_gemm(
     memory : holds A, B and C, and C afterwards.
     problem : the product and where its matrices lie.
     preset, engine : the core (a name or a Config) and what simulates it.
-    tiling : "auto" or a name of `sim.kernels.TILINGS`.
+    tiling : "auto" or a name of `sim.kernels.BLOCKS`.
     latency : of L2, in cycles.
 
     Raises `ValueError` for a problem that cannot be computed (`GemmProblem.check`) or that does

@@ -4,9 +4,10 @@ from .gemm import gemm_program
 from .parts import Feed, Load, Step
 from .plan import GemmPlan, plan_gemm
 from .problem import TRANSPOSES, GemmProblem, Matrix
-from .tiles import TILINGS, Macro, Tiles
+from .tiles import BLOCKS, TILINGS, Macro, Tiles
 
 __all__ = [
+    "BLOCKS",
     "TILINGS",
     "TRANSPOSES",
     "Feed",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .tiles import Macro
 
-__all__ = ["CGroup", "Feed", "Load", "Pair", "Step"]
+__all__ = ["CGroup", "Feed", "Load", "Pair", "Part", "Step"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,18 @@ class Feed:
 
     loads: tuple[Load, ...]
     turns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One macro of a block of C: number `i` down and `j` across, `m` x `n` results from `c` on."""
+
+    macro: Macro
+    c: int
+    i: int
+    j: int
+    m: int
+    n: int
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 from hdl.config import Config
 
 from ..codes import row_bytes
-from .parts import CGroup, Feed, Load, Pair, Step
+from .parts import CGroup, Feed, Load, Pair, Part, Step
 from .problem import GemmProblem, Matrix
-from .tiles import GROUP_STRIDE, MAX_TILES, TILINGS, Macro, Tiles, pow2_above, pow2_below
+from .tiles import BLOCKS, GROUP_STRIDE, MAX_TILES, TILINGS, Macro, Tiles, pow2_above, pow2_below
 
 __all__ = ["GemmPlan", "plan_gemm"]
 
@@ -36,7 +36,7 @@ class GemmPlan:
     ----------
     cfg : the core.
     problem : what to compute, already checked.
-    tiling : a name of `tiles.TILINGS`.
+    tiling : a name of `tiles.BLOCKS`.
 
     Attributes
     ----------
@@ -49,36 +49,48 @@ class GemmPlan:
     def __init__(self, cfg: Config, problem: GemmProblem, tiling: str):
         self.cfg = cfg
         self.problem = problem
-        asked = TILINGS[tiling]
-        widths = problem.out.container, problem.fmt.container, problem.transposed
+
+        def allocate(name: str) -> Tiles:
+            macro, down, across = BLOCKS[name]
+            return Tiles.of(
+                cfg,
+                macro,
+                problem.out.container,
+                down=down,
+                across=across,
+                in_bits=problem.fmt.container,
+                transposed=problem.transposed,
+            )
+
+        self.name, self.refused = tiling, False
         try:
-            self.tiles = Tiles.of(cfg, asked, *widths)
+            self.tiles = allocate(tiling)
         except ValueError:
-            if not asked.guard4x4:
+            if tiling != "4x4":
                 raise
             # The guard will refuse it: what it falls back to, still asking.
-            self.tiles = Tiles.of(cfg, TILINGS["2x2"], *widths)
-        self.refused = asked.guard4x4 and not self.tiles.macro.guard4x4
-        self.name = self.tiles.macro.name
+            self.tiles = allocate("2x2")
+            self.name = "2x2"
+            self.refused = self.tiles.macro is TILINGS["2x2"]
         self.lanes = self.tiles.lanes
 
     @property
     def block(self) -> tuple[int, int, int]:
         """Mb, Nb, Kb of seed 000 section 13.B: rows and columns of C kept in tiles, K of a step."""
-        macro, height = self.tiles.macro, self.cfg.rows
-        return height * macro.a_tiles, height * macro.b_tiles, self.lanes
+        height = self.cfg.rows
+        return height * self.tiles.a.tiles, height * self.tiles.b.tiles, self.lanes
 
     # -- walking -------------------------------------------------------------------------------
 
     def _macro(self, rows: int, columns: int) -> Macro:
-        """The macro for a block of C: the plan's, or a smaller one where that is not filled.
+        """The macro for a part of C: the plan's, or a smaller one where that is not filled.
 
         M and N up to a tile's rows would mean as many in every tile of a larger one.
         """
         height, whole = self.cfg.rows, self.tiles.macro
         a_tiles = 1 if rows <= height else whole.a_tiles
         b_tiles = 1 if columns <= height else whole.b_tiles
-        if not self.tiles.joined or (a_tiles, b_tiles) == (whole.a_tiles, whole.b_tiles):
+        if (a_tiles, b_tiles) == (whole.a_tiles, whole.b_tiles):
             return whole
         if a_tiles == b_tiles == 1:
             return TILINGS["1x1"]
@@ -87,7 +99,7 @@ class GemmPlan:
     def _groups(
         self, macro: Macro, base: int, row: int, rows: int, column: int, columns: int
     ) -> list[CGroup]:
-        """The loads or stores of one block of C whose first tile is `base`."""
+        """The loads or stores of one part of C whose first tile is `base`."""
         height, result = self.cfg.rows, self.tiles.result
         stride, packed = macro.group_stride(result), macro.guard4x4
         across = -(-columns // height)
@@ -116,57 +128,59 @@ class GemmPlan:
             for column in range(0, problem.n, wide):
                 yield row, min(deep, problem.m - row), column, min(wide, problem.n - column)
 
+    def _parts(self, c: int, rows: int, columns: int) -> Iterator[Part]:
+        """The macros of a block of `rows` x `columns` that are not empty, row by row."""
+        tiles, height = self.tiles, self.cfg.rows
+        down, across = height * tiles.macro.a_tiles, height * tiles.macro.b_tiles
+        for index, offset in enumerate(tiles.c_parts):
+            i, j = divmod(index, tiles.across)
+            m, n = min(down, rows - down * i), min(across, columns - across * j)
+            if m > 0 and n > 0:
+                yield Part(self._macro(m, n), c + offset, i, j, m, n)
+
     def steps(self) -> Iterator[Step]:
         """Every step, in order: block after block of C, K ascending inside a block."""
-        problem, tiles, lanes = self.problem, self.tiles, self.lanes
+        problem, tiles, lanes, height = self.problem, self.tiles, self.lanes, self.cfg.rows
+        macro = tiles.macro
         slices = -(-problem.k // lanes)
-        a, b = (cycle(tiles.a_buffers), cycle(tiles.b_buffers))
+        a, b = cycle(tiles.a_buffers), cycle(tiles.b_buffers)
         for count, (row, rows, column, columns) in enumerate(self._blocks()):
             c = tiles.c_sets[count % len(tiles.c_sets)]
-            macro = self._macro(rows, columns)
-            groups = tuple(self._groups(macro, c, row, rows, column, columns))
+            parts = tuple(self._parts(c, rows, columns))
+            groups = []
+            for part in parts:
+                at = row + height * macro.a_tiles * part.i, column + height * macro.b_tiles * part.j
+                groups += self._groups(part.macro, part.c, at[0], part.m, at[1], part.n)
             for index in range(slices):
                 k = min(lanes, problem.k - lanes * index)
-                first = index == 0 and not problem.beta
                 last = index == slices - 1
                 a_at, b_at = index % tiles.a.deep, index % tiles.b.deep
                 if a_at == 0:
                     a_tile = next(a)
                 if b_at == 0:
                     b_tile = next(b)
+                pairs = tuple(
+                    Pair(
+                        macro=part.macro,
+                        c=part.c,
+                        a=a_tile + macro.a_tiles * tiles.a.deep * part.i + a_at,
+                        b=b_tile + macro.b_tiles * tiles.b.deep * part.j + b_at,
+                        k=k,
+                        m=part.m,
+                        n=part.n,
+                        first=index == 0 and not problem.beta,
+                    )
+                    for part in parts
+                )
                 yield Step(
                     c=c,
                     a=None if a_at else self._feed("a", a_tile, row, rows, lanes * index),
                     b=None if b_at else self._feed("b", b_tile, column, columns, lanes * index),
                     a_done=last or a_at == tiles.a.deep - 1,
                     b_done=last or b_at == tiles.b.deep - 1,
-                    c_loads=groups if problem.beta and index == 0 else (),
-                    pairs=tuple(
-                        self._pairs(macro, c, a_tile + a_at, b_tile + b_at, k, rows, columns, first)
-                    ),
-                    stores=groups if last else (),
-                )
-
-    def _pairs(
-        self, macro: Macro, c: int, a: int, b: int, k: int, rows: int, columns: int, first: bool
-    ) -> Iterator[Pair]:
-        """The mmaccs of a step: one, or one for every pair of tiles that are no neighbours."""
-        tiles, height = self.tiles, self.cfg.rows
-        if tiles.joined:
-            yield Pair(macro, c, a, b, k, rows, columns, first)
-            return
-        stride = macro.group_stride(tiles.result)
-        for i in range(-(-rows // height)):
-            for j in range(-(-columns // height)):
-                yield Pair(
-                    TILINGS["1x1"],
-                    c + stride * (macro.b_tiles * i + j),
-                    a + tiles.a.deep * i,
-                    b + tiles.b.deep * j,
-                    k,
-                    min(height, rows - height * i),
-                    min(height, columns - height * j),
-                    first,
+                    c_loads=tuple(groups) if problem.beta and index == 0 else (),
+                    pairs=pairs,
+                    stores=tuple(groups) if last else (),
                 )
 
     def _feed(self, what: str, tile: int, row: int, rows: int, at: int) -> Feed:
@@ -257,7 +271,7 @@ class GemmPlan:
 
     @cached_property
     def turned_words(self) -> int:
-        """Words that transposes write, each a cycle that the MAC array loses."""
+        """Words that transposes read and write."""
         shares = self.tiles.a.group, self.tiles.b.group
         words = 0
         for step in self.steps():
@@ -267,43 +281,47 @@ class GemmPlan:
 
     @property
     def estimate(self) -> int:
-        """Cycles that the plan is likely to take: the bound where no operand is transposed.
+        """Cycles that the plan is likely to take; never below the bound.
 
-        Transposes take theirs from the MAC array; an operand with one buffer is loaded, turned
-        and multiplied in turn.
+        What the MAC array waits for counts with its uops: transposes, which read and then write
+        each word; half of C's beats where blocks cannot take turns; all reads where an operand
+        that must be transposed has one buffer.
         """
         uops, reads, writes = self.work
-        busy = uops + self.turned_words
-        if self.turned_words and min(len(self.tiles.a_buffers), len(self.tiles.b_buffers)) == 1:
+        tiles, busy = self.tiles, uops + 2 * self.turned_words
+        if len(tiles.c_sets) == 1:
+            busy += (writes * (2 if self.problem.beta else 1)) // 2
+        if any(share.group and len(share.buffers) == 1 for share in (tiles.a, tiles.b)):
             busy += reads
         return max(busy, reads, writes)
 
 
 def plan_gemm(cfg: Config, problem: GemmProblem, tiling: str = "auto") -> GemmPlan:
-    """The plan for a tiling, or the one with the lowest bound for "auto".
+    """The plan for a tiling, or for "auto" the one with the lowest estimate.
 
     This is the partitioner, `make_plan` of seed 000 section 13.B. A 4x4 that the core's guard
     refuses is planned as the 2x2 that will run. Raises `ValueError` for a tiling that is unknown
     or does not fit.
     """
-    if tiling in TILINGS:
+    if tiling in BLOCKS:
         return GemmPlan(cfg, problem, tiling)
     if tiling != "auto":
-        raise ValueError(f"unknown tiling {tiling!r}: use auto, {' or '.join(TILINGS)}")
+        raise ValueError(f"unknown tiling {tiling!r}: use auto, {' or '.join(BLOCKS)}")
     plans = []
-    for name, macro in TILINGS.items():
+    for name in BLOCKS if any(problem.transposed) else TILINGS:
         try:
             plan = GemmPlan(cfg, problem, name)
         except ValueError:
-            continue  # too few tiles for this macro
-        # A macro with one tile of A pays only where there is no second one, likewise B; but for
-        # operands of which several tiles cannot be transposed side by side.
-        if macro.pairs == 4 and not (plan.tiles.a.group > 1 or plan.tiles.b.group > 1):
-            if macro.a_tiles == 1 and problem.m > cfg.rows:
+            continue  # too few tiles for this block
+        tiles = plan.tiles
+        # One tile of A and several of B pay only where A has no second one, or where several
+        # cannot be transposed side by side; likewise B.
+        if tiles.a.group <= 1 and tiles.b.group <= 1 and max(tiles.a.tiles, tiles.b.tiles) == 4:
+            if tiles.a.tiles == 1 and problem.m > cfg.rows:
                 continue
-            if macro.b_tiles == 1 and problem.n > cfg.rows:
+            if tiles.b.tiles == 1 and problem.n > cfg.rows:
                 continue
-        if not plan.refused:
+        if plan.name == name:
             plans.append(plan)
     if not plans:
         raise ValueError(f"a GEMM does not fit in {cfg.tiles} tiles: use more tiles")
