@@ -283,14 +283,14 @@ class GemmPlan:
     def estimate(self) -> int:
         """Cycles that the plan is likely to take; never below the bound.
 
-        What the MAC array waits for counts with its uops: transposes, which read and then write
-        each word; half of C's beats where blocks cannot take turns; all reads where an operand
-        that must be transposed has one buffer.
+        What the MAC array waits for counts with its uops: transposes, which read each word and then
+        write it; half of what a block's last macro stores, where blocks cannot take turns; all
+        reads, where an operand that must be transposed has one buffer.
         """
         uops, reads, writes = self.work
         tiles, busy = self.tiles, uops + 2 * self.turned_words
         if len(tiles.c_sets) == 1:
-            busy += (writes * (2 if self.problem.beta else 1)) // 2
+            busy += writes * (1 + self.problem.beta) // (2 * len(tiles.c_parts))
         if any(share.group and len(share.buffers) == 1 for share in (tiles.a, tiles.b)):
             busy += reads
         return max(busy, reads, writes)
