@@ -173,7 +173,7 @@ class Generator:
         request = self.draft(build)
         name = getattr(isa.decode(request.inst), "name", "")
         ranges = self._ranges(request)
-        writes = name.startswith("mst")
+        writes = name.startswith(("mst", "msst"))
         if self.pending.conflict(ranges, writes):
             self.count("fence between overlapping accesses")
             self._fence()
