@@ -117,10 +117,10 @@ def int8_case(cfg: Config, m: int, n: int, k: int, seed: int, signs: str = "") -
     values_b = [[rng.randint(low_b, low_b + 255) for _ in range(k)] for _ in range(n)]
     for matrix, values in ((a, values_a), (b, values_b)):
         layout.fill(matrix, [[v & 0xFF for v in row] for row in values])
-    # Sums spread over 2^14 * sqrt(K); what follows brings them to about 100.
+    # Sums spread over 2^12.4 * sqrt(K); what follows brings them to about 100.
     biases = [rng.randint(-(2**15), 2**15) for _ in range(n)]
     shifts = [rng.randint(0, 4) for _ in range(n)]
-    spread = 2**14 * max(1, k) ** 0.5
+    spread = 2**12.4 * max(1, k) ** 0.5
     multipliers = [
         rng.choice((1, 1, -1)) * int(min(2**31 - 1, 2**32 * 2**s * rng.uniform(40, 120) / spread))
         for s in shifts
