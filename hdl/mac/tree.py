@@ -101,6 +101,7 @@ class SumTree(wiring.Component):
         Below each place both operands get one bit more. If the carry is added there, both are the
         carry; at other places one of them is set, so that a carry from below passes.
         """
+        a, b = (self._reaching(value) for value in (a, b))
         low = 0
         parts_a, parts_b = [], []
         for i, high in enumerate(self.places):
@@ -114,3 +115,8 @@ class SumTree(wiring.Component):
             parts.append(total[low + i : high + i])
             low = high
         return Cat(parts, total[low + len(self.places) :]).as_signed()
+
+    def _reaching(self, value: Value) -> Value:
+        """The same number, at least as wide as the places lie high."""
+        missing = self.places[-1] + 1 - len(value)
+        return Cat(value, value[-1].replicate(missing)).as_signed() if missing > 0 else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 
 import numpy as np
 import pytest
@@ -67,6 +68,26 @@ def test_every_format_in_one_array():
 def test_every_format_alone(name):
     """2,000 dot products and more for every pair."""
     check(build(name), [name], 90)
+
+
+def test_two_windows_beside_narrow_integers():
+    """Carries enter the tree at two places, one of them above all of an INT8 product."""
+    names = ("int8", "fp32", "fp64")
+    check(build(*names), names, 4)
+
+
+def subset(number: int) -> tuple[str, ...]:
+    """Two to five formats, the widths mixed."""
+    rng = random.Random(f"{SEED} {number}")
+    return tuple(rng.sample(tuple(FORMATS), rng.randint(2, 5)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(24))
+def test_any_subset_of_formats(number):
+    """Which formats share a slot decides its widths, places and pieces."""
+    names = subset(number)
+    check(build(*names), names, 12)
 
 
 @pytest.mark.slow
