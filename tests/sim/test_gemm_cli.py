@@ -9,7 +9,7 @@ import pytest
 
 from sim import gemm, gemm_call
 from sim.driver import SimulationError
-from sim.kernels import TILINGS
+from sim.kernels import BLOCKS
 
 KEYS = [
     *("m", "n", "k", "ft", "preset", "tiling", "engine", "latency", "cycles", "macs"),
@@ -32,7 +32,7 @@ def test_json_has_exactly_its_keys(capsys) -> None:
     assert figures["macs"] == 20 * 18 * 40
     assert figures["peak_macs_per_cycle"] == 256
     assert figures["latency"] == 9 and figures["bit_exact"] is True
-    assert figures["engine"] == "model" and figures["tiling"] in TILINGS
+    assert figures["engine"] == "model" and figures["tiling"] in BLOCKS
     assert figures["utilisation"] is None, "the model has no cycles"
 
 
@@ -66,6 +66,19 @@ def test_files_in_and_out(capsys, tmp_path) -> None:
     options = ("--beta", 1, "--alpha", -1, "--from", paths["a"], paths["b"], paths["c"])
     assert run(capsys, *common, *options)[0] == 0
     assert np.array_equal(np.load(paths["d"]), c - expected)
+
+
+@pytest.mark.parametrize("trans", ["nn", "nt", "tn", "tt"])
+def test_files_in_place(capsys, tmp_path, trans: str) -> None:
+    noise = np.random.default_rng(2)
+    a = noise.integers(-128, 128, (9, 20)).astype(np.int8)
+    b = noise.integers(-128, 128, (20, 7)).astype(np.int8)
+    paths = [str(tmp_path / name) for name in ("a.npy", "b.npy", "c.npy")]
+    np.save(paths[0], a.T if trans[0] == "t" else a)
+    np.save(paths[1], b.T if trans[1] == "t" else b)
+    common = (9, 7, 20, "--acc", 1, "--no-pack", "--trans", trans, "--lda", 23, "--ldb", 21)
+    assert run(capsys, *common, "--from", *paths[:2], "-o", paths[2])[0] == 0
+    assert np.array_equal(np.load(paths[2]), a.astype(int) @ b)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +136,12 @@ WRONG = [
     ((3, 3, 3, "--ft", "int9"), "unknown number format 'int9'"),
     ((3, 3, 3, "--ft", "int64"), "ame32 does not build int64"),
     ((3, 3, 3, "--preset", "ame33"), "unknown preset 'ame33'"),
-    ((3, 3, 3, "--tiling", "4x2"), "unknown tiling '4x2': use auto, 1x1 or 2x2"),
+    ((3, 3, 3, "--tiling", "3x2"), "unknown tiling '3x2': use auto, 1x1 or 2x2"),
     ((3, 3, 3, "--trans", "ct"), "--trans is one of nn, nt, tn, tt, not ct"),
-    ((3, 3, 3, "--no-pack"), "without packing is not built yet"),
+    (
+        (3, 3, 3, "--no-pack", "--ft", "int4", "--preset", "full"),
+        "B of int4 cannot be transposed in place",
+    ),
     ((3, 3, 3, "--ldc", "2"), "ldc = 2 is below a row of C"),
     ((3, 3, 3, "--from", "nowhere.npy", "b.npy"), "cannot read nowhere.npy: No such file"),
     ((3, 3, 3, "--from", "a.npy"), "--from takes A.npy B.npy [C.npy], not 1 files"),

@@ -88,15 +88,52 @@ def test_the_guard_decides_a_4x4(name: str, ft: str, out: str, modes: dict, gran
     assert result.flags["guard_fallback"] == (name not in granted)
 
 
+@pytest.mark.parametrize("pack", [True, False])
 @pytest.mark.parametrize("trans", ["nn", "nt", "tn", "tt"])
-def test_transposes(trans: str) -> None:
+def test_transposes(trans: str, pack: bool) -> None:
     noise = np.random.default_rng(SEED)
     a = noise.integers(-128, 128, (19, 37)).astype(np.int8)
     b = noise.integers(-128, 128, (37, 23)).astype(np.int8)
     given_a = a.T if trans[0] == "t" else a
     given_b = b.T if trans[1] == "t" else b
-    result = gemm(given_a, given_b, trans=trans, acc=1, engine="model")
+    result = gemm(given_a, given_b, trans=trans, pack=pack, acc=1, engine="model")
     assert np.array_equal(result.c.view(np.int32), a.astype(int) @ b)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows": 8},
+        {"row_bits": 256},
+        {"row_bits": 64, "bus_bits": 64, "line_bytes": 32},
+        {"tiles": 16, "banks": 2},
+        {"accumulators": "split", "tiles": 16, "banks": 2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("trans", ["nn", "tn", "tt"])
+@pytest.mark.parametrize("ft", ["int8", "int16", "int32", "int64"])
+def test_transposes_in_other_geometries(ft: str, trans: str, changes: dict) -> None:
+    """Groups that fill a part of a tile, one tile or eight; integers that wrap, so any order."""
+    cfg = preset("ame32").replace(formats=(ft,), **changes)
+    bits = FORMATS[ft].container
+    noise, done = np.random.default_rng(SEED), 0
+    for m, n, k in ((17, 40, 70), (33, 16, 9), (1, 2, 31)):
+        a = noise.integers(0, 256, (m, k)).astype(object) * (3 << bits - 8)
+        b = noise.integers(0, 256, (k, n)).astype(object) * (5 << bits - 8)
+        a, b = ((x % (1 << bits)).astype(f"u{bits // 8}") for x in (a + 1, b + 1))
+        given = (a.T if trans[0] == "t" else a, b.T if trans[1] == "t" else b)
+        try:
+            result = gemm(
+                *given, ft=ft, trans=trans, pack=False, bovf=1, preset=cfg, engine="model"
+            )
+        except ValueError as error:
+            assert "a GEMM does not fit" in str(error)
+            continue
+        exact = a.astype(object) @ b.astype(object) % (1 << bits)
+        assert result.bit_exact and np.array_equal(result.c, exact.astype(a.dtype))
+        done += 1
+    assert done == 3 or bits == 64
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 5), (5, 0, 5), (5, 5, 0), (0, 0, 0)])
@@ -155,8 +192,16 @@ WRONG = [
     ({"ldb": 3}, "ldb = 3 is below a row of B, 4 elements"),
     ({"ldc": 3}, "ldc = 3 is below a row of C, 4 elements"),
     ({"trans": "nc"}, "trans = 'nc' is unknown"),
-    ({"pack": False}, "trans = nn without packing is not built yet"),
-    ({"tiling": "3x3"}, "unknown tiling '3x3'"),
+    (
+        {"ft": "int4", "preset": "full", "pack": False},
+        "B of int4 cannot be transposed in place, its elements share",
+    ),
+    (
+        {"ft": "int4", "preset": "full", "pack": False, "trans": "tt"},
+        "A of int4 cannot be transposed in place",
+    ),
+    ({"pack": False, "ldb": 3}, "ldb = 3 is below a row of B, 4 elements"),
+    ({"tiling": "3x3"}, "unknown tiling '3x3': use auto, 1x1 or 2x2"),
     ({"ft": "int64"}, "ame32 does not build int64"),
     ({"ft": "int9"}, "unknown number format 'int9'"),
     ({"acc": 2}, "acc = 2 is undefined"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,7 +11,19 @@ from gemm_cases import SEED, SIZES
 
 from hdl.config import Config, preset
 from hdl.formats import FORMATS
-from sim.kernels import TILINGS, GemmPlan, GemmProblem, Matrix, Tiles, gemm_program, plan_gemm
+from sim.kernels import (
+    BLOCKS,
+    TILINGS,
+    TRANSPOSES,
+    Feed,
+    GemmPlan,
+    GemmProblem,
+    Load,
+    Matrix,
+    Tiles,
+    gemm_program,
+    plan_gemm,
+)
 
 AME32 = preset("ame32")
 SPLIT = preset("ame32-split")
@@ -18,46 +31,108 @@ INT8 = FORMATS["int8"]
 OUTS = ("int8", "int16", "int32")
 
 
-def problem(m: int, n: int, k: int, out: str = "int16", **options: int) -> GemmProblem:
-    a = Matrix("A", m, k, 8, 0x10000, options.pop("lda", k))
-    b = Matrix("B", n, k, 8, 0x80000, options.pop("ldb", k))
-    c = Matrix("C", m, n, FORMATS[out].container, 0x100000, options.pop("ldc", n))
-    return GemmProblem(fmt=INT8, out=FORMATS[out], a=a, b=b, c=c, **options)
+def problem(m: int, n: int, k: int, out: str = "int16", **options: int | str) -> GemmProblem:
+    """Leading dimensions of a row unless given."""
+    fmt = FORMATS[options.pop("ft", "int8")]
+    trans = options.setdefault("trans", "nt")
+    shapes = {
+        "a": (k, m) if trans[0] == "t" else (m, k),
+        "b": (n, k) if trans[1] == "t" else (k, n),
+        "c": (m, n),
+    }
+    matrices = {
+        name: Matrix(
+            name.upper(),
+            *shapes[name],
+            (FORMATS[out] if name == "c" else fmt).container,
+            base,
+            options.pop(f"ld{name}", shapes[name][1]),
+        )
+        for name, base in (("a", 0x10000), ("b", 0x180000), ("c", 0x300000))
+    }
+    return GemmProblem(fmt=fmt, out=FORMATS[out], **matrices, **options)
+
+
+PAIRS = [("int8", out) for out in OUTS] + [("bf16", "fp32"), ("fp32", "fp32"), ("fp16", "fp16")]
 
 
 @pytest.mark.parametrize("cfg", [AME32, SPLIT], ids=lambda cfg: cfg.name)
-@pytest.mark.parametrize("tiling", TILINGS)
-def test_every_product_once_and_every_result_stored_once(tiling: str, cfg: Config) -> None:
+@pytest.mark.parametrize("trans", TRANSPOSES)
+@pytest.mark.parametrize("tiling", BLOCKS)
+def test_every_product_once_and_every_result_stored_once(
+    tiling: str, trans: str, cfg: Config
+) -> None:
     draw = random.Random(SEED)
-    for _ in range(30):
+    done = 0
+    for ft, out in PAIRS * 3:
         m, n, k = (draw.choice((*SIZES, 75, 100)) for _ in range(3))
-        plan = GemmPlan(cfg, problem(m, n, k, draw.choice(OUTS)), tiling)
-        macs = np.zeros((m, n), int)
-        stored = np.zeros((m, n), int)
-        held: dict[int, tuple[int, int, int]] = {}  # tile: first row, first element of K, how many
+        whole = problem(m, n, k, out, ft=ft, trans=trans)
+        whole.check(cfg.addr_bits)
+        try:
+            plan = GemmPlan(cfg, whole, tiling)
+        except ValueError as error:
+            assert "does not fit in 32 tiles" in str(error)
+            continue
+        where = f"seed {SEED}: {m} x {n} x {k}, {ft} to {out}, {trans}, {tiling}"
+        done += 1
+        macs, stored = np.zeros((m, n), int), np.zeros((m, n), int)
+        held: dict[int, Held] = {}
         for step in plan.steps():
-            for load in step.loads:
-                for t in range(load.n):
-                    row = load.row + (AME32.rows * t if load.down else 0)
-                    column = load.column + (0 if load.down else load.k * t)
-                    held[load.tile + t] = (row, column, load.k)
+            for feed, share in ((step.a, plan.tiles.a), (step.b, plan.tiles.b)):
+                if feed is not None:
+                    _load(held, feed, share.group, plan, where)
             for pair in step.pairs:
-                for i in range(-(-pair.m // AME32.rows)):
-                    for j in range(-(-pair.n // AME32.rows)):
-                        assert i < pair.macro.a_tiles and j < pair.macro.b_tiles
-                        row, at, length = held[pair.a + i]
-                        column, at_b, _ = held[pair.b + j]
-                        assert at == at_b and pair.k == length
-                        rows = min(AME32.rows, pair.m - AME32.rows * i)
-                        columns = min(AME32.rows, pair.n - AME32.rows * j)
-                        macs[row : row + rows, column : column + columns] += length
+                for i in range(-(-pair.m // cfg.rows)):
+                    for j in range(-(-pair.n // cfg.rows)):
+                        assert i < pair.macro.a_tiles and j < pair.macro.b_tiles, where
+                        a, b = held[pair.a + i], held[pair.b + j]
+                        assert a.k == b.k and pair.k == a.length == b.length, where
+                        rows = min(cfg.rows, pair.m - cfg.rows * i)
+                        columns = min(cfg.rows, pair.n - cfg.rows * j)
+                        assert rows <= a.rows and columns <= b.rows, where
+                        macs[a.row : a.row + rows, b.row : b.row + columns] += pair.k
             for group in step.stores:
                 stored[
                     group.row : group.row + group.rows,
                     group.column : group.column + group.columns,
                 ] += 1
-        where = f"seed {SEED}: {m} x {n} x {k}, {tiling}"
         assert (macs == k).all() and (stored == 1).all(), where
+    assert done >= 3
+
+
+@dataclass
+class Held:
+    """What a tile holds: rows of op(A) or columns of op(B), and `length` elements of K from `k`."""
+
+    row: int
+    rows: int
+    k: int
+    length: int
+
+
+def _load(held: dict[int, Held], feed: Feed, group: int, plan: GemmPlan, where: str) -> None:
+    """Follow a feed's loads and turns, matrix elements in tiles."""
+    height = plan.cfg.rows
+    raw: dict[int, Load] = {}
+    for load in feed.loads:
+        for t in range(load.n):
+            raw[load.tile + t] = load
+            row = load.row + (height * t if load.down else 0)
+            rows = min(height, load.rows - height * t) if load.down else load.rows
+            column = load.column + (0 if load.down else load.k * t)
+            held[load.tile + t] = Held(row, rows, column, load.k)
+    for tile in feed.turns:
+        source = [held[tile + t] for t in range(group) if tile + t in raw]
+        first = source[0]
+        assert [part.k for part in source] == [first.k + plan.lanes * t for t in range(len(source))]
+        for t in range(group):  # rows and elements of K change places
+            length = min(plan.lanes, first.rows - plan.lanes * t)
+            if length > 0:
+                rows = sum(part.length for part in source)
+                held[tile + t] = Held(first.k, rows, first.row + plan.lanes * t, length)
+            else:
+                held.pop(tile + t, None)
+    assert bool(feed.turns) == bool(group), where
 
 
 # C sets by tiling and width, in one file and with a file of its own.
@@ -95,12 +170,52 @@ def test_tile_registers_are_apart_and_in_their_banks(tiling, out_bits, cfg) -> N
     assert len(used) == len(set(used)) and max(used) < (32 if cfg.split else 16)
     assert len(tiles.c_sets) == sets
     a, b = (range(16), range(16, 32)) if cfg.split else (range(16, 24), range(24, 32))
-    for buffers, count, bank in (
-        (tiles.a_buffers, macro.a_tiles, a),
-        (tiles.b_buffers, macro.b_tiles, b),
-    ):
-        used = [first + t for first in buffers for t in range(count * tiles.deep)]
+    for share, count, bank in ((tiles.a, macro.a_tiles, a), (tiles.b, macro.b_tiles, b)):
+        buffers = share.buffers
+        used = [first + t for first in buffers for t in range(count * share.deep)]
         assert len(buffers) >= 2 and len(used) == len(set(used)) and set(used) <= set(bank)
+
+
+@pytest.mark.parametrize("cfg", [AME32, SPLIT], ids=lambda cfg: cfg.name)
+@pytest.mark.parametrize("trans", TRANSPOSES)
+@pytest.mark.parametrize("block", BLOCKS)
+def test_transposed_operands_stay_in_their_banks(block: str, trans: str, cfg: Config) -> None:
+    """Buffers, with the tiles that a transpose needs, are apart; one operand may have one only."""
+    macro, down, across = BLOCKS[block]
+    built = 0
+    for ft, out in PAIRS:
+        in_bits, out_bits = FORMATS[ft].container, FORMATS[out].container
+        whole = problem(64, 64, 64, out, ft=ft, trans=trans)
+        try:
+            tiles = Tiles.of(
+                cfg,
+                macro,
+                out_bits,
+                down=down,
+                across=across,
+                in_bits=in_bits,
+                transposed=whole.transposed,
+            )
+        except ValueError as error:
+            assert "does not fit" in str(error)
+            continue
+        built += 1
+        a, b = (range(16), range(16, 32)) if cfg.split else (range(16, 24), range(24, 32))
+        sides = (tiles.a, macro.a_tiles * down, a), (tiles.b, macro.b_tiles * across, b)
+        for share, count, bank in sides:
+            used = [first + t for first in share.buffers for t in range(count * share.deep)]
+            assert share.tiles == count and len(used) == len(set(used)) and set(used) <= set(bank)
+            assert share.group in (0, in_bits // 8)
+        results = [
+            first + part + tiles.macro.group_stride(tiles.result) * pair + t
+            for first in tiles.c_sets
+            for part in tiles.c_parts
+            for pair in range(tiles.macro.pairs)
+            for t in range(tiles.result)
+        ]
+        assert len(results) == len(set(results)) and max(results) < (32 if cfg.split else 16)
+        assert len(tiles.c_parts) * tiles.macro.pairs == macro.pairs * down * across
+    assert built >= 1
 
 
 @pytest.mark.parametrize(
@@ -148,7 +263,7 @@ def _touched(plan: GemmPlan, kind: str) -> int:
     for step in plan.steps():
         parts = []
         if kind == "loads":
-            for load in step.loads:
+            for load in (load for feed in step.feeds for load in feed.loads):
                 columns = load.k * (1 if load.down else load.n)
                 parts.append((plan.matrix(load.what), load.row, load.rows, load.column, columns))
         else:
@@ -170,17 +285,54 @@ def test_64_bit_results_count_two_cycles_a_uop() -> None:
     assert GemmPlan(AME32, whole, "1x1").work[0] == 32
 
 
-def test_auto_takes_the_lowest_bound() -> None:
+def test_auto_takes_the_lowest_estimate() -> None:
+    """Which for operands in the core's form, and blocks that take turns, is the bound."""
     draw = random.Random(SEED)
     chosen = set()
-    for _ in range(40):
+    for _ in range(60):
         out = draw.choice(OUTS)
         whole = problem(*(draw.choice(SIZES) for _ in range(3)), out)
         plan = plan_gemm(AME32, whole)
         chosen.add(plan.name)
         plans = [GemmPlan(AME32, whole, name) for name in TILINGS]
-        assert plan.bound == min(other.bound for other in plans if not other.refused)
+        assert plan.estimate == min(other.estimate for other in plans if not other.refused)
+        if len(plan.tiles.c_sets) > 1:
+            assert plan.estimate == plan.bound
     assert chosen == set(TILINGS), f"seed {SEED}"
+
+
+@pytest.mark.parametrize(
+    ("trans", "ft", "out", "unified", "split"),
+    [
+        # bytes: any macro; two macros that share what is not transposed read and turn least
+        *(("nn", "int8", "int16", "4x2", "4x2"), ("tt", "int8", "int16", "2x4", "2x4")),
+        # two-byte elements: single tiles of what is transposed
+        *(("nn", "bf16", "fp32", "4x1", "4x2"), ("tt", "bf16", "fp32", "1x4", "2x4")),
+        *(("tn", "bf16", "fp32", "2x2", "4x2"), ("tn", "fp32", "fp32", "1x1", "2x2")),
+    ],
+)
+def test_auto_for_transposed_operands(trans, ft, out, unified, split) -> None:
+    whole = problem(128, 128, 128, out, ft=ft, trans=trans)
+    assert plan_gemm(AME32, whole).name == unified
+    assert plan_gemm(SPLIT, whole).name == split
+
+
+def test_block_sizes() -> None:
+    """Mb, Nb and Kb as seed 000 section 13.B means them."""
+    assert GemmPlan(AME32, problem(64, 64, 64), "2x2").block == (32, 32, 16)
+    assert GemmPlan(AME32, problem(64, 64, 64), "1x4").block == (16, 64, 16)
+    assert GemmPlan(SPLIT, problem(64, 64, 64), "4x2").block == (64, 32, 16)
+    whole = problem(64, 64, 64, "fp32", ft="bf16", trans="tn")
+    assert GemmPlan(AME32, whole, "2x2").block == (32, 32, 8)
+
+
+def test_transposes_are_counted() -> None:
+    """A turn reads and writes each of a tile's four words: 4 tiles of A in each of 8 blocks."""
+    whole = problem(64, 128, 64, trans="tt")
+    plan = GemmPlan(AME32, whole, "2x2")
+    assert plan.turned_words == (4 * 2 * 4) * (2 * 4)
+    assert plan.estimate == plan.work[0] + 2 * plan.turned_words
+    assert GemmPlan(AME32, problem(64, 128, 64), "2x2").turned_words == 0
 
 
 def test_mxtile_is_written_only_when_it_changes() -> None:
