@@ -18,14 +18,19 @@ from .tiles import BLOCKS, GROUP_STRIDE, MAX_TILES, TILINGS, Macro, Tiles, pow2_
 __all__ = ["GemmPlan", "plan_gemm"]
 
 
-@lru_cache(maxsize=1 << 16)
 def _words(matrix: Matrix, row: int, rows: int, column: int, columns: int, bus_bytes: int) -> int:
     """Beats that hold the rows of a part of a matrix, each row for itself."""
     size = row_bytes(columns, matrix.container)
-    start, stride = matrix.address(row, column), matrix.stride
-    if stride % bus_bytes == 0:
-        return rows * ((start % bus_bytes + size - 1) // bus_bytes + 1)
-    first = start % bus_bytes + np.arange(rows, dtype=np.int64) * (stride % bus_bytes)
+    start = matrix.address(row, column) % bus_bytes
+    return _beats(start, matrix.stride % bus_bytes, rows, size, bus_bytes)
+
+
+@lru_cache(maxsize=1 << 16)
+def _beats(start: int, stride: int, rows: int, size: int, bus_bytes: int) -> int:
+    """Beats of rows of `size` bytes; where the first starts in a beat, and how the others move."""
+    if not stride:
+        return rows * ((start + size - 1) // bus_bytes + 1)
+    first = start + np.arange(rows, dtype=np.int64) * stride
     return int(np.sum((first + size - 1) // bus_bytes - first // bus_bytes + 1))
 
 
@@ -245,39 +250,39 @@ class GemmPlan:
         )
 
     @cached_property
-    def work(self) -> tuple[int, int, int]:
-        """(uop cycles, read beats, write beats) that the plan needs at least."""
-        bus = self.cfg.bus_bytes
-        uops = reads = writes = 0
+    def _totals(self) -> tuple[int, int, int, int]:
+        """Uop cycles, read beats, write beats, words that transposes read and write."""
+        bus, c = self.cfg.bus_bytes, self.problem.c
+        uops = reads = writes = turned = 0
         for step in self.steps():
-            for feed in step.feeds:
+            for feed, share in ((step.a, self.tiles.a), (step.b, self.tiles.b)):
+                if feed is None:
+                    continue
+                turned += len(feed.turns) * share.group * self.cfg.blocks
                 for load in feed.loads:
                     matrix = self.matrix(load.what)
                     reads += _words(matrix, load.row, load.rows, load.column, load.columns, bus)
             uops += sum(self._pair_cycles(pair) for pair in step.pairs)
-            c = self.problem.c
-            for groups, write in ((step.c_loads, False), (step.stores, True)):
-                beats = sum(_words(c, g.row, g.rows, g.column, g.columns, bus) for g in groups)
-                if write:
-                    writes += beats
-                else:
-                    reads += beats
-        return uops, reads, writes
+            for g in step.c_loads:
+                reads += _words(c, g.row, g.rows, g.column, g.columns, bus)
+            for g in step.stores:
+                writes += _words(c, g.row, g.rows, g.column, g.columns, bus)
+        return uops, reads, writes, turned
+
+    @property
+    def work(self) -> tuple[int, int, int]:
+        """(uop cycles, read beats, write beats) that the plan needs at least."""
+        return self._totals[:3]
+
+    @property
+    def turned_words(self) -> int:
+        """Words that transposes read and write."""
+        return self._totals[3]
 
     @property
     def bound(self) -> int:
         """Cycles below which no schedule of this plan can get (performance.md section 1)."""
         return max(self.work)
-
-    @cached_property
-    def turned_words(self) -> int:
-        """Words that transposes read and write."""
-        shares = self.tiles.a.group, self.tiles.b.group
-        words = 0
-        for step in self.steps():
-            for feed, group in zip((step.a, step.b), shares, strict=True):
-                words += len(feed.turns) * group * self.cfg.blocks if feed else 0
-        return words
 
     @property
     def estimate(self) -> int:
