@@ -142,7 +142,7 @@ def _latency(setting: Setting, pair: Pair) -> Iterator[Row]:
         target=bound,
         relation="==",
         cycles=cycles,
-        limited_by="latency as --describe says",
+        limited_by="the pipeline, as --describe says",
         activity=result.activity,
     )
 
