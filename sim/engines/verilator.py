@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,8 @@ from .build import (
     Compiler,
     EngineMissing,
     Progress,
+    compile_library,
+    cores,
     find_compiler,
     package_version,
     run_tool,
@@ -65,7 +66,6 @@ FLAGS = (
     "-DVM_COVERAGE=0",
     "-DVM_SC=0",
     "-DVL_TIME_CONTEXT",
-    "-fPIC",
     "-w",
 )
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
@@ -209,25 +209,14 @@ def _compile(compiler: Compiler, flags: Sequence[str], folder: Path) -> None:
     for source in sorted(folder.glob("*.cpp"), key=lambda path: (-path.stat().st_size, path.name)):
         once = source.stem.endswith("__Slow") or source.stem.startswith("verilated")
         groups[SLOW if once else FAST].append(source)
-    cores = os.cpu_count() or 1
     jobs = []
     for level, sources in groups.items():
-        for number in range(cores):
+        for number in range(cores()):
             union = folder / f"union{level}{number}.cc"
-            part = sources[number::cores]
+            part = sources[number :: cores()]
             union.write_text("".join(f'#include "{source.name}"\n' for source in part))
-            jobs.append((level, union.name))
-
-    def one(job: tuple[str, str]) -> None:
-        command = [*compiler.command, *flags, job[0], "-c", job[1], "-o", f"{job[1]}.o"]
-        run_tool(command, folder, f"compiling with {compiler.name}")
-
-    with ThreadPoolExecutor(cores) as pool:
-        for done in [pool.submit(one, job) for job in jobs]:
-            done.result()
-    objects = [f"{name}.o" for _, name in jobs]
-    link = [*compiler.command, "-shared", "-pthread", "-o", "core.so", *objects]
-    run_tool(link, folder, f"linking with {compiler.name}")
+            jobs.append((union.name, (*flags, level)))
+    compile_library(compiler, jobs, folder)
 
 
 _DIALECT = Dialect(

@@ -45,7 +45,7 @@ def refuse(*_):
 @needs_cxxrtl
 def test_second_open_builds_nothing(cache, monkeypatch):
     monkeypatch.setattr("sim.engines.cxxrtl.run_tool", refuse)
-    monkeypatch.setattr("sim.engines.cxxrtl.compile_harness", refuse)
+    monkeypatch.setattr("sim.engines.cxxrtl.compile_library", refuse)
     engine = open_engine("cxxrtl", CFG, dut=DummyCore(CFG), progress=False)
     assert engine.run([add(2, 3)]).responses[0].data == 5
     with pytest.raises(AssertionError, match="built again"):  # another design is another library
@@ -100,7 +100,7 @@ def test_two_processes_build_at_once(tmp_path, monkeypatch):
 def test_progress_names_the_steps(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OPENMXU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(
-        "sim.engines.cxxrtl.compile_harness",
+        "sim.engines.cxxrtl.compile_library",
         lambda compiler, flags, folder: (folder / "core.so").write_bytes(b"no library"),
     )
     with pytest.raises(OSError, match=r"file too short|invalid ELF|not a mach-o"):
