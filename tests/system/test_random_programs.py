@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from lockstep import check, fail_somewhere, programs
 
+from hdl.activity import MAC_STATES
 from hdl.config import Config, preset
 from sim.engines import available, open_engine
 from sim.personality import FAST, IDEAL, JITTERY, NASTY, SLOW, STALLING
@@ -141,6 +142,45 @@ def test_many_programs(name):
     coverage = run_set(engine, cfg, range(40_000 * SEED, 40_000 * SEED + 1000))
     missing = [point for point in POINTS if not coverage[point]]
     assert not missing, f"seed {SEED}: never happened: {missing}"
+
+
+def agree(engines, program, personality, seed):
+    """Run on two engines, from the same state, and compare all they say; returns that."""
+    found = []
+    for engine in engines:
+        engine.memory = memory = program.memory()
+        result = engine.run(program.program, personality=personality, seed=seed, patience=20_000)
+        stored = [memory.read(base, len(content)) for base, content in program.regions]
+        found.append((result, stored))
+    names = " and ".join(engine.name for engine in engines)
+    assert found[0] == found[1], f"program seed {seed}, {personality.name}, {names}"
+    return found[0][0]
+
+
+@needs_compiled
+@pytest.mark.parametrize("name", [n for n in ("verilator", "cxxrtl") if available()[n] is None])
+def test_engines_agree(name):
+    """Cycles, responses, memory and activity of each run, on pysim and on a compiled engine."""
+    cfg = preset("tiny")
+    slow, fast = open_engine("pysim", cfg), open_engine(name, cfg, progress=False)
+    first = 80_000 * SEED
+    for number, (seed, program) in enumerate(programs(cfg, range(first, first + 2), 12)):
+        personality = (NASTY, IDEAL)[number]
+        result = agree((slow, fast), program, personality, seed)
+        assert sum(result.activity[state] for state in MAC_STATES) == result.cycles
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(any(available()[name] for name in ("verilator", "cxxrtl")), reason="needs both")
+@pytest.mark.parametrize("name", ["tiny", "ame32"])
+def test_compiled_engines_agree(name):
+    """The same of the two fast engines, on many programs and on the default core."""
+    cfg = preset(name)
+    engines = [open_engine(each, cfg, progress=False) for each in ("verilator", "cxxrtl")]
+    first = 90_000 * SEED
+    for number, (seed, program) in enumerate(programs(cfg, range(first, first + 60), LENGTH)):
+        personality = PERSONALITIES[number % len(PERSONALITIES)]
+        agree(engines, program, personality, seed)
 
 
 def test_reset_in_mid_flight():
