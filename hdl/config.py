@@ -271,6 +271,11 @@ class Config:
         return self.x_rows // self.m_par
 
     @property
+    def has_words(self) -> bool:
+        """Some uops work on whole stored words beside the MAC array."""
+        return self.has_vector or self.xuantie
+
+    @property
     def split(self) -> bool:
         """C has a file of its own."""
         return self.accumulators == "split"
@@ -357,12 +362,20 @@ class Config:
         """Operand formats built, in Ft-code order."""
         return tuple(f for f in fmt_table.FORMATS.values() if f.name in self.formats)
 
+    def outputs(self, fmt: Format) -> dict[str, Format]:
+        """Outputs of an operand format, by what selects them: `formats.outputs`, and what the
+        front end "xuantie" has besides (fwmmacc.s)."""
+        found = fmt_table.outputs(fmt)
+        if self.xuantie and fmt.name == "fp32" and "fp64" in self.formats:
+            found["fp64"] = fmt_table.FORMATS["fp64"]
+        return found
+
     @property
     def output_formats(self) -> tuple[Format, ...]:
         """Every output format of the operand formats built, each once, in table order."""
         found: dict[str, Format] = {}
         for fmt in self.format_rows:
-            for out in fmt_table.outputs(fmt).values():
+            for out in self.outputs(fmt).values():
                 found[out.name] = out
         return tuple(found.values())
 

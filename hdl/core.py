@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from .activity import MAC_STATES, activity_member
-from .config import Config, ConfigError
+from .config import Config
 from .interfaces import (
     host_members,
     host_request,
@@ -48,8 +48,6 @@ class Core(wiring.Component):
     def __init__(self, cfg: Config, *, activity: bool = False):
         self.cfg = cfg
         self.tells = activity
-        if cfg.xuantie:
-            raise ConfigError("front end 'xuantie' is not built in hardware yet: use ame")
         super().__init__(
             {
                 **host_members(cfg),
@@ -160,7 +158,7 @@ class Core(wiring.Component):
             decode.flags_valid.eq(mac.flags_valid),
             decode.bus_error.eq(load.bus_error | store.bus_error),
             move.scalar.eq(decode.scalar),
-            decode.scalar_done.eq(move.scalar_done),
+            decode.scalar_done.eq(move.scalar_done | (mac.scalar_done if cfg.xuantie else 0)),
             decode.element_valid.eq(move.element_valid),
             decode.element.eq(move.element),
             self.busy.eq(~(quiet & decode.idle)),
@@ -192,4 +190,6 @@ class Core(wiring.Component):
                 m.d.comb += self.activity[name].eq(slots.mac_state[index])
             for name, event in events.items():
                 m.d.comb += self.activity[name].eq(event)
+        if cfg.xuantie:
+            m.d.comb += [mac.scalar.eq(decode.scalar), decode.saturated.eq(mac.saturated)]
         return m

@@ -10,7 +10,6 @@ from fractions import Fraction
 from amaranth.hdl import Shape, UnusedElaboratable
 from amaranth.lib import wiring
 
-from . import formats as fmt_table
 from .blocks import Block
 from .config import Config
 from .formats import Format
@@ -73,6 +72,7 @@ _MODE_TEXT = {
     "wide": "ACC=1",
     "tf32": "ACC=2",
     "bf16": "ACC=3",
+    "fp64": "fwmmacc.s",
 }
 
 
@@ -86,7 +86,7 @@ def format_pairs(cfg: Config) -> tuple[Pair, ...]:
     pairs = []
     for operand in cfg.format_rows:
         modes: dict[Format, list[str]] = {}
-        for mode, output in fmt_table.outputs(operand).items():
+        for mode, output in cfg.outputs(operand).items():
             modes.setdefault(output, []).append(mode)
         lanes = cfg.lanes(operand.container)
         for output, names in modes.items():

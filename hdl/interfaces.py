@@ -11,6 +11,7 @@ from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from .config import Config
+from .units.point_op import point_op
 from .units.squares import buffer_words, square_words
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "InstrKind",
     "ReadPort",
     "bits_for",
+    "column_bits",
     "host_members",
     "host_request",
     "host_response",
@@ -36,6 +38,7 @@ __all__ = [
     "mma_uop",
     "move_fields",
     "move_uop",
+    "point_uop",
     "result_write",
     "row_write",
     "tile_row",
@@ -224,6 +227,12 @@ def mac_op(cfg: Config) -> data.StructLayout:
     operands without sign. `rows`, `cols`: the elements of the m_par x n_par block that are written
     and so set flags. `c_byte`: byte of the C row where the block's columns start.
 
+    `zero_rows`, `zero_cols` (with the front end "xuantie"): further rows and columns of the block;
+    every element in one of these and in another of any kind becomes zero.
+
+    `point` (likewise): the uop computes one word of a pointwise instruction; see `point_uop`. `a`
+    is ms2, `b` ms1, and of each row the first `k` bytes count; the others become zero.
+
     `vector` (with the unit of that name): the uop computes one word of z from a word of x and one
     of y, all its columns; see `vector_op`. `k` then counts the elements of this word of z, and
     `overwrite` means that the old word is not read.
@@ -242,9 +251,30 @@ def mac_op(cfg: Config) -> data.StructLayout:
         "cols": cfg.n_par,
         "c_byte": cfg.row_bytes_log2,
     }
+    if cfg.xuantie:
+        fields |= {"zero_rows": cfg.m_par, "zero_cols": cfg.n_par, "point": point_uop(cfg)}
     if cfg.has_vector:
         fields["vector"] = vector_op()
     return data.StructLayout(fields)
+
+
+def point_uop(cfg: Config) -> data.StructLayout:
+    """What a uop of a pointwise instruction does.
+
+    `on`: it is one. `kind`, `wide`, `rnd`, `source`: as in `units.point_op`. `row`: the row of
+    ms1's register, where one is the second operand. `held`: B is not read for this uop. `last`: of
+    its instruction.
+    """
+    fields = point_op(cfg)
+    return data.StructLayout(
+        {
+            "on": 1,
+            **{name: fields[name].shape for name in ("kind", "wide", "rnd", "source")},
+            "row": bits_for(cfg.x_rows),
+            "held": 1,
+            "last": 1,
+        }
+    )
 
 
 def vector_op() -> data.StructLayout:
@@ -287,6 +317,11 @@ class InstrKind(enum.Enum, shape=2):
     MOVE = 3
 
 
+def column_bits(cfg: Config) -> int:
+    """Bits of the number of a column of C; two registers may hold the rows of B."""
+    return max(cfg.rows_log2, cfg.x_rows.bit_length() if cfg.xuantie else 0)
+
+
 def mma_fields(cfg: Config) -> data.StructLayout:
     """Walk of a mma macro over pairs of tiles (A_i, B_j), i and j counted from 0.
 
@@ -302,6 +337,11 @@ def mma_fields(cfg: Config) -> data.StructLayout:
     y = `b`, `m_last` + 1 rows, into z = `c` and the `part_last` tiles after it, one part of the
     rows each: `part_step` eighths of the rows of x and y. The walk starts every row block with
     part `part_first`. The last part has `k_last` elements.
+
+    `registers` (with the front end "xuantie"): the tiles are registers of that front end, which
+    lie `Config.x_tiles` apart and of which the first `Config.x_rows` rows count. The rest of a
+    pair's B follows in the next register, and so does that of a pair's C. Elements from row
+    `m_live` and from column `n_live` on become zero.
     """
     tile, row = cfg.tile_bits, cfg.rows_log2
     fields: dict[str, object] = {
@@ -314,14 +354,20 @@ def mma_fields(cfg: Config) -> data.StructLayout:
         "j_stride": 3,
         "m_most": row,
         "m_last": row,
-        "n_most": row,
-        "n_last": row,
+        "n_most": column_bits(cfg),
+        "n_last": column_bits(cfg),
         "shared": 1,
         "width_log2": 2,
         "op": mac_op(cfg),
     }
     if cfg.transposes:
         fields |= {"a_transposed": 1, "b_transposed": 1}
+    if cfg.xuantie:
+        fields |= {
+            "registers": 1,
+            "m_live": bits_for(cfg.x_rows + 1),
+            "n_live": bits_for(2 * cfg.x_rows + 1),
+        }
     if cfg.has_vector:
         fields |= {
             "part_first": 3,
@@ -343,7 +389,11 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
     rows: `rows_most` + 1, the last `rows_last` + 1. `half`: the last byte of a row holds one
     nibble. `contiguous`: the next row's first byte follows the walked row's last tile in memory.
     `fill` (loads): something is left to zero after the active rows.
+
+    `registers` (with the front end "xuantie"): each tile is a register of that front end, whose
+    first `Config.x_rows` rows alone count.
     """
+    extra = {"registers": 1} if cfg.xuantie else {}
     return data.StructLayout(
         {
             "tile": cfg.tile_bits,
@@ -363,6 +413,7 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
             "half": 1,
             "contiguous": 1,
             "fill": 1,
+            **extra,
         }
     )
 
@@ -371,8 +422,9 @@ def move_fields(cfg: Config) -> data.StructLayout:
     """A move `op` (`isa.MoveOp`) from `src` to `dst`, of `tiles` + 1 tiles where it is of several.
 
     `size`: log2 of an element's bytes. `at`: byte of the source tile at which the row, the element
-    or, in its first row, the column starts.
+    or, in its first row, the column starts. `registers`: as in `ldst_fields`.
     """
+    extra = {"registers": 1} if cfg.xuantie else {}
     return data.StructLayout(
         {
             "dst": cfg.tile_bits,
@@ -381,6 +433,7 @@ def move_fields(cfg: Config) -> data.StructLayout:
             "op": 3,
             "size": 2,
             "at": cfg.rows_log2 + cfg.row_bytes_log2,
+            **extra,
         }
     )
 
@@ -414,7 +467,7 @@ def mma_uop(cfg: Config) -> data.StructLayout:
     which `b_row` lies, for part `part` of the words of the transposes. `a_index`, `b_index`: the
     tile's number among those of A, of B.
 
-    With `Config.has_vector`: `more`: the next uop is to be of the same instruction.
+    With `Config.has_words`: `more`: the next uop is to be of the same instruction.
     """
     fields: dict[str, object] = {
         "a": tile_word(cfg),
@@ -429,7 +482,7 @@ def mma_uop(cfg: Config) -> data.StructLayout:
         fields |= {"transposes": 1, "a_transposed": 1, "b_transposed": 1}
         fields |= {"a_index": bits_for(OPERAND_TILES), "b_index": bits_for(OPERAND_TILES)}
         fields |= {"part": bits_for(transpose_parts(cfg))}
-    if cfg.has_vector:
+    if cfg.has_words:
         fields |= {"more": 1}
     return data.StructLayout(fields)
 

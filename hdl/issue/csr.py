@@ -1,4 +1,4 @@
-"""The CSRs of the front end `ame`, and xmcsr."""
+"""The CSRs of both front ends."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ from ..isa import (
     READ_ONLY,
     XMCSR,
     XMCSR_RESET,
+    XUANTIE_CSRS,
     Csr,
     MsState,
+    XCsr,
+    XuanTieAccess,
     built_csrs,
+    built_xuantie_csrs,
+    xmisa_value,
 )
 
 __all__ = ["CsrFile", "mxinfo"]
@@ -53,6 +58,8 @@ class CsrFile(wiring.Component):
     off : xmcsr's MS is off, so only CSR accesses are legal.
     status : bits of mxstatus to set.
     dirty, initial : a tile is going to be written; mrelease.
+    resize, new_size (front end xuantie): write xmsize. saturated : set xmxsat. xmsize, xmxrm :
+        current values.
     """
 
     def __init__(self, cfg: Config):
@@ -73,8 +80,22 @@ class CsrFile(wiring.Component):
                 "status": In(MXSTATUS_BITS),
                 "dirty": In(1),
                 "initial": In(1),
+                **self._registers(cfg),
             }
         )
+
+    @staticmethod
+    def _registers(cfg: Config) -> dict[str, wiring.Member]:
+        if not cfg.xuantie:
+            return {}
+        size, rounding = (XUANTIE_CSRS[csr].bits for csr in (XCsr.XMSIZE, XCsr.XMXRM))
+        return {
+            "resize": In(1),
+            "new_size": In(size),
+            "saturated": In(1),
+            "xmsize": Out(size),
+            "xmxrm": Out(rounding),
+        }
 
     def elaborate(self, platform):
         m = Module()
@@ -94,6 +115,22 @@ class CsrFile(wiring.Component):
         with m.If(self.initial):
             m.d.sync += state.eq(MsState.INITIAL)
         m.d.sync += mxstatus.eq(mxstatus | self.status)
+
+        if cfg.xuantie:
+            self._stored = {
+                csr: Signal(facts.bits, name=csr.name.lower(), init=facts.reset)
+                for csr, facts in XUANTIE_CSRS.items()
+                if facts.reset is not None
+            }
+            size, saturated = self._stored[XCsr.XMSIZE], self._stored[XCsr.XMXSAT]
+            m.d.comb += [
+                self.xmsize.eq(size),
+                self.xmxrm.eq(self._stored[XCsr.XMXRM]),
+            ]
+            with m.If(self.resize):
+                m.d.sync += size.eq(self.new_size)
+            with m.If(self.saturated):
+                m.d.sync += saturated.eq(1)
 
         storage = {Csr.MXCFG: mxcfg, Csr.MXTILE: mxtile, Csr.MXSTATUS: mxstatus}
         with m.Switch(self.number):
@@ -116,4 +153,32 @@ class CsrFile(wiring.Component):
                 ]
                 with m.If(self.write):
                     m.d.sync += state.eq(self.write_data)
+            if cfg.xuantie:
+                self._xuantie(m)
         return m
+
+    def _xuantie(self, m: Module) -> None:
+        """Cases of the CSRs of the front end `xuantie`, inside the switch over the number."""
+        cfg = self.cfg
+        constants = {
+            XCsr.XMREGSIZE: cfg.x_rows * cfg.row_bytes,
+            XCsr.XMLENB: cfg.row_bytes,
+            XCsr.XMISA: xmisa_value(cfg),
+        }
+        for csr in built_xuantie_csrs(cfg):
+            facts = XUANTIE_CSRS[csr]
+            with m.Case(csr):
+                m.d.comb += [
+                    self.known.eq(1),
+                    self.read_only.eq(facts.access is XuanTieAccess.READ_ONLY),
+                    self.after_all.eq(facts.waits),
+                ]
+                if facts.reset is None:
+                    m.d.comb += self.value.eq(constants[csr])
+                    continue
+                value = self._stored[csr]
+                m.d.comb += self.value.eq(value)
+                if facts.access is not XuanTieAccess.READ_ONLY:
+                    written = 0 if facts.access is XuanTieAccess.CLEARED else self.write_data
+                    with m.If(self.write):
+                        m.d.sync += value.eq(written)

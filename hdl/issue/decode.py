@@ -43,6 +43,7 @@ class Decode(wiring.Component):
     flags, flags_valid : MAC flags to gather in mxstatus.
     bus_error : a beat or write came back with an error.
     scalar, scalar_done : what the scalar broadcast under way writes; it is not needed any more.
+    saturated (front end xuantie) : a clip changed a value.
     element_valid, element : the element that the last instruction answers with.
 
     Latency: 6 cycles from a request's transfer to its dispatch when nothing waits, and one more to
@@ -67,6 +68,7 @@ class Decode(wiring.Component):
                 "element_valid": In(1),
                 "element": In(64),
                 "idle": Out(1),
+                **({"saturated": In(1)} if cfg.xuantie else {}),
             }
         )
 
@@ -195,6 +197,7 @@ class Decode(wiring.Component):
             word.status.eq(Cat(status)),
             word.dirty.eq(leaves["f"] & f.dispatch & f.instr.writes.any()),
             word.initial.eq(leaves["f"] & f.release),
+            *([word.saturated.eq(self.saturated)] if cfg.xuantie else []),
             self.idle.eq(decode_empty & ~full["a"] & (responses.level == 0)),
         ]
         return m

@@ -55,6 +55,8 @@ class MoveSplit(wiring.Component):
         reading = Signal()  # rows and transposes: into the buffer
         last = Signal()
         block_last = block == cfg.blocks - 1
+        if cfg.xuantie:
+            block_last = block == Mux(fields.registers, cfg.x_blocks - 1, cfg.blocks - 1)
         word_bytes_log2 = cfg.m_par_log2 + cfg.row_bytes_log2
         transposes = fields.op == MoveOp.MTRANS
 

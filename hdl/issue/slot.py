@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
 from .move_split import MoveSplit
+from .point_split import PointSplit
 from .split import LdStSplit, MmaSplit
 from .vector_split import VectorSplit
 
@@ -125,23 +126,26 @@ class Slot(wiring.Component):
             self.mma.new_c.eq((mma_uop_next.new_c | ~self.continuing) & ~mma_uop_next.op.overwrite),
         ]
         mma_start = self.start & (self.instr.kind == InstrKind.MMA)
-        is_vector = Signal(reset_less=True)
         m.d.comb += [mma.start.eq(mma_start), mma_uop_next.eq(mma.uop), mma_done.eq(mma.done)]
-        if cfg.has_vector:
-            m.submodules.vector_split = vector = VectorSplit(cfg)
+        by_words = Signal()  # the walk is one of whole words
+        for name, walk, on in self._word_walks():
+            m.submodules[f"{name}_split"] = walk
+            mine = Signal(name=f"is_{name}", reset_less=True)
             m.d.comb += [
-                mma.start.eq(mma_start & ~self.instr.mma.op.vector.on),
-                vector.start.eq(mma_start & self.instr.mma.op.vector.on),
-                vector.fields.eq(self.instr.mma),
-                vector.step.eq(self.step & (kind == InstrKind.MMA) & is_vector),
+                walk.start.eq(mma_start & on),
+                walk.fields.eq(self.instr.mma),
+                walk.step.eq(self.step & (kind == InstrKind.MMA) & mine),
             ]
             with m.If(self.start):
-                m.d.sync += is_vector.eq(self.instr.mma.op.vector.on)
-            with m.If(is_vector):
+                m.d.sync += mine.eq(on)
+            with m.If(on):
+                m.d.comb += mma.start.eq(0)
+            with m.If(mine):
                 m.d.comb += [
+                    by_words.eq(1),
                     mma.step.eq(0),
-                    mma_uop_next.eq(vector.uop),
-                    mma_done.eq(vector.done),
+                    mma_uop_next.eq(walk.uop),
+                    mma_done.eq(walk.done),
                 ]
         transposes = Signal(reset_less=True)
         if cfg.transposes:
@@ -166,8 +170,8 @@ class Slot(wiring.Component):
             self.waits.c_tile.eq(self.block_acc.bit_select(mma.uop.c.tile, 1)),
             self.waits.c_word.eq(self.mma.new_c & self.word_busy),
         ]
-        if cfg.has_vector:
-            with m.If(is_vector):
+        if cfg.has_words:
+            with m.If(by_words):
                 # All its tiles at once, so that its own results may land on x and y.
                 m.d.comb += [
                     self.waits.operands.eq(~granted & (reads & self.block_read).any()),
@@ -246,3 +250,11 @@ class Slot(wiring.Component):
                 along.eq(~self.instr.ldst.down),
             ]
         return m
+
+    def _word_walks(self):
+        """Name, split counter and condition of each walk over whole words."""
+        cfg, op = self.cfg, self.instr.mma.op
+        if cfg.has_vector:
+            yield "vector", VectorSplit(cfg), op.vector.on
+        if cfg.xuantie:
+            yield "point", PointSplit(cfg), op.point.on

@@ -175,7 +175,7 @@ class Slots(wiring.Component):
             mma_uop(cfg),
             lambda s: s.mma,
             hold=self.skip,
-            burst=cfg.has_vector,
+            burst=cfg.has_words,
         )
         load_grants, _, _, load_next, _ = pick(
             "load", InstrKind.LOAD, self.load, ldst_uop(cfg), lambda s: s.ldst, burst=True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,6 +10,7 @@ from ..config import Config
 from ..interfaces import (
     OPERAND_TILES,
     bits_for,
+    column_bits,
     ldst_fields,
     ldst_uop,
     mma_fields,
@@ -60,12 +61,12 @@ class MmaSplit(wiring.Component):
         i = Signal(2)
         j = Signal(2)
         block = Signal(max(1, cfg.blocks_log2))
-        column = Signal(cfg.rows_log2)
+        column = Signal(column_bits(cfg))
         c_row = Signal(cfg.tile_bits, reset_less=True)  # first group of this i
         c_group = Signal(cfg.tile_bits, reset_less=True)
 
         m_last = Signal(cfg.rows_log2)  # last row of this A tile
-        n_last = Signal(cfg.rows_log2)
+        n_last = Signal(column_bits(cfg))
         m.d.comb += [
             m_last.eq(Mux(i == fields.i_last, fields.m_last, fields.m_most)),
             n_last.eq(Mux(j == fields.j_last, fields.n_last, fields.n_most)),
@@ -80,7 +81,7 @@ class MmaSplit(wiring.Component):
             for width_log2 in range(4):
                 with m.Case(width_log2):
                     m.d.comb += step_columns.eq(cfg.uop_columns(8 << width_log2))
-        next_column = Signal(cfg.rows_log2 + 1)
+        next_column = Signal(column_bits(cfg) + 1)
         column_last = Signal()
         m.d.comb += [
             next_column.eq(column + step_columns),
@@ -97,7 +98,7 @@ class MmaSplit(wiring.Component):
             Cat((n < step_columns) & (column + n <= n_last) for n in range(cfg.n_par))
         )
 
-        c_byte = Signal(cfg.rows_log2 + 3)
+        c_byte = Signal(column_bits(cfg) + 3)
         m.d.comb += c_byte.eq(column << fields.width_log2)
         m.d.comb += [
             uop.a.tile.eq(fields.a + i),
@@ -114,7 +115,10 @@ class MmaSplit(wiring.Component):
             uop.op.c_byte.eq(c_byte[: cfg.row_bytes_log2]),
         ]
 
-        next_byte = Signal(cfg.rows_log2 + 4)
+        if cfg.xuantie:
+            self._registers(m, fields, block, column, rows, cols, c_group, c_byte)
+
+        next_byte = Signal(column_bits(cfg) + 4)
         word_last = Signal()  # the last chunk of its C word
         m.d.comb += [
             next_byte.eq(next_column << fields.width_log2),
@@ -205,6 +209,28 @@ class MmaSplit(wiring.Component):
                 c_group.eq(self.fields.c),
             ]
         return m
+
+    def _registers(self, m, fields, block, column, rows, cols, c_group, c_byte) -> None:
+        """Registers of the front end xuantie: what follows in the next one, and the zeros."""
+        cfg, uop = self.cfg, self.uop
+        in_register = cfg.x_rows.bit_length() - 1
+        live_rows, live_cols = Signal(cfg.m_par), Signal(cfg.n_par)
+        first_row = Signal(cfg.rows_log2)
+        m.d.comb += [
+            first_row.eq(block << cfg.m_par_log2),
+            live_rows.eq(Cat(first_row + row < fields.m_live for row in range(cfg.m_par))),
+            live_cols.eq(Cat(column + n < fields.n_live for n in range(cfg.n_par))),
+        ]
+        with m.If(fields.registers):
+            m.d.comb += [
+                uop.b_tile.eq(fields.b + (column >> in_register) * cfg.x_tiles),
+                uop.b_row.eq(column[:in_register]),
+                uop.c.tile.eq(c_group + (c_byte >> cfg.row_bytes_log2) * cfg.x_tiles),
+                uop.op.rows.eq(rows & live_rows),
+                uop.op.cols.eq(cols & live_cols),
+                uop.op.zero_rows.eq(rows & ~live_rows),
+                uop.op.zero_cols.eq(cols & ~live_cols),
+            ]
 
 
 class LdStSplit(wiring.Component):
@@ -337,14 +363,19 @@ class LdStSplit(wiring.Component):
         # -- zeroing ------------------------------------------------------------------------
         fill_row = Signal(cfg.rows_log2 + 1)  # first row to zero in this tile
         fill_needed = Signal()
+        tile_rows: Value | int = cfg.rows
+        last_block: Value | int = cfg.blocks - 1
+        if cfg.xuantie:
+            tile_rows = Mux(fields.registers, cfg.x_rows, cfg.rows)
+            last_block = Mux(fields.registers, cfg.x_blocks - 1, cfg.blocks - 1)
         fill_block = Signal.like(block)
         m.d.comb += [
             fill_row.eq(Mux(active, rows_last + 1, 0)),
-            fill_needed.eq(fill_row != cfg.rows),
+            fill_needed.eq(fill_row != tile_rows),
             fill_block.eq(Mux(fill_more, block, fill_row[cfg.m_par_log2 : cfg.rows_log2])),
         ]
         fill_first = fill_row[: cfg.m_par_log2]
-        fill_last_block = fill_block == cfg.blocks - 1 if cfg.blocks > 1 else C(1)
+        fill_last_block = fill_block == last_block if cfg.blocks > 1 else C(1)
 
         m.d.comb += [
             self.valid.eq(~filling | fill_needed),
@@ -391,6 +422,10 @@ class LdStSplit(wiring.Component):
         next_addr = Signal(cfg.addr_bits)
         next_base = Signal(cfg.addr_bits)
         next_tile_down = Signal()
+        to_next_tile = fields.stride << cfg.rows_log2
+        if cfg.xuantie:
+            x_rows_log2 = cfg.x_rows.bit_length() - 1
+            to_next_tile = Mux(fields.registers, fields.stride << x_rows_log2, to_next_tile)
         m.d.comb += [
             to_next.eq(
                 Mux(
@@ -403,7 +438,7 @@ class LdStSplit(wiring.Component):
             next_tile_down.eq(down & last_row),
             next_base.eq(
                 Mux(next_tile_down, tile_base, row_base)
-                + Mux(next_tile_down, fields.stride << cfg.rows_log2, fields.stride)
+                + Mux(next_tile_down, to_next_tile, fields.stride)
             ),
         ]
         next_group_tile = Signal(cfg.tile_bits)

@@ -18,6 +18,7 @@ __all__ = [
     "MODE_B_LOG2",
     "DecodeStage",
     "carry",
+    "register_fields",
     "stage_layouts",
 ]
 
@@ -31,6 +32,51 @@ MODES = MODE_4X4 + 1
 MODE_A_LOG2 = (*(t.a_tiles.bit_length() - 1 for t in isa.Tiling), 2)
 MODE_B_LOG2 = (*(t.b_tiles.bit_length() - 1 for t in isa.Tiling), 2)
 """Tiles of A and of B, log2, by mode."""
+
+
+def register_fields(cfg: Config) -> data.StructLayout:
+    """What the front end `xuantie` asks of a unit, from stage B to stage F.
+
+    `on`: the instruction is one of these; then one of `mma`, `load`, `store`, `move` and `point`.
+    `md`, `ms1`, `ms2`: registers. `m`, `n`, `k_bytes`: sizes; `k`: elements of a row. `whole`,
+    `registers`: a load or store of whole registers, so many and one more. `ft`, `out`,
+    `width_log2`, `a_unsigned`, `b_unsigned`: formats of a mma; `b_pair`, `c_pair`: B, C are two
+    registers. `by_row`, `row`: the second operand is that row of ms1; `scalar`: it is the scalar.
+    `zero`: the move is mzero. `op`, `wide`, `rounding`: of a pointwise instruction.
+    """
+    return data.StructLayout(
+        {
+            "on": 1,
+            "mma": 1,
+            "load": 1,
+            "store": 1,
+            "move": 1,
+            "point": 1,
+            "md": 3,
+            "ms1": 3,
+            "ms2": 3,
+            "m": bits_for(cfg.x_rows + 1),
+            "n": bits_for(2 * cfg.x_rows + 1),
+            "k_bytes": bits_for(cfg.row_bytes + 1),
+            "k": bits_for(cfg.lanes(4) + 1),
+            "whole": 1,
+            "registers": 3,
+            "ft": bits_for(len(cfg.format_rows)),
+            "out": bits_for(len(cfg.output_formats)),
+            "width_log2": 2,
+            "a_unsigned": 1,
+            "b_unsigned": 1,
+            "b_pair": 1,
+            "c_pair": 1,
+            "by_row": 1,
+            "row": bits_for(cfg.x_rows),
+            "scalar": 1,
+            "zero": 1,
+            "op": 3,
+            "wide": 1,
+            "rounding": 2,
+        }
+    )
 
 
 def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
@@ -62,6 +108,8 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
         "m": isa.MXTILE["m"].width,
         "n": isa.MXTILE["n"].width,
     }
+    if cfg.xuantie:
+        word["x"] = register_fields(cfg)
     csrs = {"mxcfg": isa.MXCFG_BITS, "reserved_tile": 1}
     fmt = {
         "bad": 1,

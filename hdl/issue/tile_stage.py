@@ -10,6 +10,7 @@ from ..interfaces import ERROR_BADGEOM, ERROR_BUS, ERROR_NONE, InstrKind
 from .geometry import GroupMask
 from .guard import SIDE
 from .move_tiles import MoveTiles
+from .register_bundle import RegisterBundle
 from .stages import C_STRIDE, MODE_4X4, MODE_A_LOG2, MODE_B_LOG2, MODES, DecodeStage
 
 __all__ = ["TileStage"]
@@ -161,7 +162,7 @@ class TileStage(DecodeStage):
             m.d.comb += error.eq(e.error)
         with m.Elif(bad):
             m.d.comb += error.eq(ERROR_BADGEOM)
-        with m.Elif(is_ldst & e.far):
+        with m.Elif((is_ldst | (e.x.load | e.x.store if cfg.xuantie else 0)) & e.far):
             m.d.comb += error.eq(ERROR_BUS)
         answers = Signal()
         m.d.comb += [
@@ -258,7 +259,25 @@ class TileStage(DecodeStage):
             ]
         if cfg.has_vector:
             self._vector(m, e, mma, cfile)
+        if cfg.xuantie:
+            self._registers(m, error)
         return m
+
+    def _registers(self, m: Module, error: Value) -> None:
+        """What the front end `xuantie` asks for takes the place of all that."""
+        e, f = self.before, self.after
+        m.submodules.registers = registers = RegisterBundle(self.cfg)
+        m.d.comb += [
+            registers.fields.eq(e.x),
+            registers.base.eq(e.base),
+            registers.stride.eq(e.stride),
+        ]
+        with m.If(e.x.on):
+            m.d.comb += [
+                f.instr.eq(registers.instr),
+                f.dispatch.eq(error == ERROR_NONE),
+                f.scalar.eq(registers.scalar),
+            ]
 
     def _vector(self, m: Module, e: data.View, mma: data.View, cfile: Value) -> None:
         """The walk of the vector mode."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,6 +10,7 @@ from .. import isa
 from ..config import Config
 from ..interfaces import ERROR_ILLEGAL, ERROR_NONE, host_request
 from .csr import CsrFile
+from .register_word import RegisterWord
 from .stages import stage_layouts
 
 __all__ = ["WordStage"]
@@ -40,6 +41,7 @@ class WordStage(wiring.Component):
                 "status": In(isa.MXSTATUS_BITS),
                 "dirty": In(1),
                 "initial": In(1),
+                **({"saturated": In(1)} if cfg.xuantie else {}),
             }
         )
 
@@ -73,7 +75,7 @@ class WordStage(wiring.Component):
             hit[row.name] = wire
 
         def any_of(names):
-            return Cat(wire for name, wire in hit.items() if name in names).any()
+            return Cat(Const(0), *(wire for name, wire in hit.items() if name in names)).any()
 
         csr_names = {funct3.name.lower() for funct3 in isa.CsrFunct3}
         is_csr = Signal()
@@ -137,13 +139,13 @@ class WordStage(wiring.Component):
                 )
             ),
             b.error.eq(Mux(legal, ERROR_NONE, ERROR_ILLEGAL)),
-            b.mmacc.eq(legal & hit["mmacc.t"]),
+            b.mmacc.eq(legal & any_of({"mmacc.t"})),
             b.load.eq(legal & any_of({f"mld{w.name.lower()}" for w in isa.LdstWhat})),
             b.store.eq(legal & any_of({f"mst{w.name.lower()}" for w in isa.LdstWhat})),
             b.move.eq(legal & is_move),
             b.vector.eq(legal & any_of(isa.VECTOR_INSTRUCTIONS)),
-            b.fence.eq(legal & hit["mfence"]),
-            b.release.eq(legal & hit["mrelease"]),
+            b.fence.eq(legal & any_of({"mfence"})),
+            b.release.eq(legal & any_of({"mrelease"})),
             b.f7.eq(field(isa.FUNCT7)),
             b.rd_tile.eq(field(isa.RD)),
             b.rs1_tile.eq(field(isa.RS1)),
@@ -159,4 +161,35 @@ class WordStage(wiring.Component):
             m.d.comb += b[name].eq(of_tile(name))
         # N = 0 stands for M.
         m.d.comb += b.n.eq(Mux(of_tile("n") == 0, of_tile("m"), of_tile("n")))
+        if cfg.xuantie:
+            self._registers(m, csr)
         return m
+
+    def _registers(self, m: Module, csr: CsrFile) -> None:
+        """Words of the front end `xuantie`: another opcode, so nothing above knows them."""
+        a, b = self.before, self.after
+        m.submodules.registers = registers = RegisterWord(self.cfg)
+        legal = Signal(name="register_legal")
+        wants_rd = Signal()
+        rd = isa.RD
+        m.d.comb += [
+            registers.before.eq(a),
+            registers.size.eq(csr.xmsize),
+            registers.rounding.eq(csr.xmxrm),
+            legal.eq(registers.legal & ~csr.off),
+            wants_rd.eq(registers.config & (a.inst[rd.lo : rd.lo + rd.width] != 0)),
+            csr.new_size.eq(registers.new_size),
+            csr.saturated.eq(self.saturated),
+            csr.resize.eq(self.leaves & legal & registers.config),
+        ]
+        with m.If(legal):
+            m.d.comb += [
+                b.error.eq(ERROR_NONE),
+                b.release.eq(registers.release),
+                b.wb.eq(wants_rd),
+                b.x.eq(registers.fields),
+            ]
+            with m.If(wants_rd):
+                m.d.comb += b.data.eq(registers.new_size)
+            with m.If(registers.fields.scalar):
+                m.d.comb += b.data.eq(a.rs1)

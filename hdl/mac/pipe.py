@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import ReadPort, mac_flags, mma_uop, result_write, tile_word
+from ..units.point_op import PointSource
+from ..units.pointwise import PointwiseArray
 from ..units.vector import VectorArray
 from .array import MacArray
 from .plan import MacPlan
@@ -53,6 +55,8 @@ class MacPipe(wiring.Component):
     result : tile-file write of one chunk.
     flags, flags_valid : sticky flags of the uop written in this cycle.
     ahead : a result will be written `MOVE_LEAD` cycles from now.
+    scalar, scalar_done, saturated (front end xuantie) : operand of a pointwise instruction; it is
+        not needed any more; one of its clips changed a value.
 
     Attributes
     ----------
@@ -71,6 +75,7 @@ class MacPipe(wiring.Component):
         self.cfg = cfg
         self.array = MacArray(cfg)
         self.vector = VectorArray(cfg) if cfg.has_vector else None
+        self.point = PointwiseArray(cfg) if cfg.xuantie else None
         self.timing = timing = MacTiming.of(cfg)
         self.depth, self.loop = timing.depth, timing.loop
         word = ReadPort(tile_word(cfg), cfg.word_bits)
@@ -84,6 +89,11 @@ class MacPipe(wiring.Component):
                 "flags": Out(mac_flags()),
                 "flags_valid": Out(1),
                 "ahead": Out(1),
+                **(
+                    {"scalar": In(64), "scalar_done": Out(1), "saturated": Out(1)}
+                    if cfg.xuantie
+                    else {}
+                ),
             }
         )
 
@@ -96,14 +106,17 @@ class MacPipe(wiring.Component):
         # -- operand read: A may be granted before B, never the other way round --------------
         have_a = Signal()
         go = Signal()
+        may = Signal()
+        b_held = uop.op.point.held if cfg.xuantie else Const(0)  # what was read last serves again
         m.d.comb += [
             self.a.valid.eq(self.uops.valid & uop.new_a & ~have_a),
             self.a.addr.eq(uop.a),
-            self.b.valid.eq(self.uops.valid),
+            self.b.valid.eq(self.uops.valid & ~b_held),
             self.b.addr.tile.eq(uop.b_tile),
             self.b.addr.block.eq(uop.b_row[cfg.m_par_log2 :]),
-            go.eq(self.uops.valid & self.b.ready & (~self.a.valid | self.a.ready)),
-            self.uops.ready.eq(self.b.ready & (~self.a.valid | self.a.ready)),
+            may.eq((self.b.ready | b_held) & (~self.a.valid | self.a.ready)),
+            go.eq(self.uops.valid & may),
+            self.uops.ready.eq(may),
         ]
         with m.If(go):
             m.d.sync += have_a.eq(0)
@@ -125,20 +138,26 @@ class MacPipe(wiring.Component):
         a_q = Signal(data.ArrayLayout(cfg.row_bits, cfg.m_par), reset_less=True)
         b_q = Signal(data.ArrayLayout(cfg.row_bits, cfg.n_par), reset_less=True)
         m.d.sync += a_q.eq(a_word)
+        b_fresh = Const(1)
+        if cfg.xuantie:
+            b_fresh = Signal()
+            m.d.sync += b_fresh.eq(self.b.valid & self.b.ready)
         # Wide outputs take fewer columns a uop, so every offset their step allows is wired.
         steps = sorted({cfg.uop_columns(8 << log2) for log2 in range(4)})
         for column in range(cfg.n_par):
             row = b_rows[column]
             for offset in range(steps[0], cfg.m_par, steps[0]):
                 row = Mux(b_offset == offset, b_rows[(offset + column) % cfg.m_par], row)
-            m.d.sync += b_q[column].eq(row)
+            with m.If(b_fresh):
+                m.d.sync += b_q[column].eq(row)
 
         # The vector unit takes whole words of both.
         y_q = [b_q[row] for row in range(cfg.n_par)]
-        if self.vector is not None:
+        if cfg.has_words:
             for row in range(cfg.n_par, cfg.m_par):
                 y_row = Signal(cfg.row_bits, name=f"y_row{row}", reset_less=True)
-                m.d.sync += y_row.eq(b_rows[row])
+                with m.If(b_fresh):
+                    m.d.sync += y_row.eq(b_rows[row])
                 y_q.append(y_row)
 
         # -- what travels beside the array ------------------------------------------------------
@@ -181,6 +200,23 @@ class MacPipe(wiring.Component):
             with m.If(~start):
                 m.d.comb += vector.op.vector.on.eq(0)
 
+        if self.point is not None:
+            m.submodules.point = point = self.point
+            wanted = start_load.op.point
+            m.d.comb += [
+                point.x.eq(a_q),
+                point.y.eq(Cat(y_q)),
+                point.scalar.eq(self.scalar),
+                point.op.row.eq(wanted.row),
+                point.op.k.eq(start_load.op.k),
+                point.op.rows.eq(start_load.op.rows),
+                self.scalar_done.eq(
+                    start & wanted.on & wanted.last & (wanted.source == PointSource.SCALAR)
+                ),
+            ]
+            for name in ("kind", "wide", "rnd", "source"):
+                m.d.comb += point.op[name].eq(wanted[name])
+
         # -- C: read one cycle before the array takes it, held for the other chunks -------------
         c_cycle = self.OPERAND_STAGES + array.c_delay
         read_valid, read_load = at(c_cycle - 1)
@@ -199,22 +235,32 @@ class MacPipe(wiring.Component):
         done_valid, done = at(self.depth)
         widths = [out.container for out in cfg.output_formats]
         row_mask = Signal(cfg.row_bytes)
+        zero_mask = Signal(cfg.row_bytes)  # bytes that become zero beside them
+        zero_rows = done.op.zero_rows if cfg.xuantie else Const(0, cfg.m_par)
+
+        def bytes_of(columns, width):
+            bits = Cat(bit.replicate(width // 8) for bit in columns[: cfg.uop_columns(width)])
+            return bits << done.op.c_byte
+
         with m.Switch(done.op.out):
             for index, width in enumerate(widths):
                 with m.Case(index):
-                    m.d.comb += row_mask.eq(
-                        Cat(
-                            bit.replicate(width // 8)
-                            for bit in done.op.cols[: cfg.uop_columns(width)]
-                        )
-                        << done.op.c_byte
-                    )
+                    m.d.comb += row_mask.eq(bytes_of(done.op.cols, width))
+                    if cfg.xuantie:
+                        m.d.comb += zero_mask.eq(bytes_of(done.op.zero_cols, width))
+        computed = Signal(cfg.word_bits)
+        live = Cat(row_mask & row.replicate(cfg.row_bytes) for row in done.op.rows)
+        kept = Cat(bit.replicate(8) for bit in live) if cfg.xuantie else Const(-1, cfg.word_bits)
         m.d.comb += [
+            computed.eq(array.d),
             self.result.valid.eq(done_valid),
             self.result.addr.eq(done.c),
-            self.result.data.eq(array.d),
+            self.result.data.eq(computed & kept),
             self.result.mask.eq(
-                Cat(row_mask & row.replicate(cfg.row_bytes) for row in done.op.rows)
+                Cat(
+                    (row_mask | zero_mask) & (row | zero).replicate(cfg.row_bytes)
+                    for row, zero in zip(done.op.rows, zero_rows, strict=True)
+                )
             ),
             self.flags_valid.eq(done_valid),
             self.flags.eq(array.flags),
@@ -224,7 +270,16 @@ class MacPipe(wiring.Component):
             with m.If(done.op.vector.on):
                 m.d.comb += [
                     row_mask.eq(vector.mask),
-                    self.result.data.eq(vector.d),
+                    computed.eq(vector.d),
                     self.flags.eq(vector.flags),
+                ]
+        if self.point is not None:
+            # What is not active is zero in its words already.
+            m.d.comb += self.saturated.eq(done_valid & done.op.point.on & point.sat)
+            with m.If(done.op.point.on):
+                m.d.comb += [
+                    row_mask.eq(~0),
+                    computed.eq(point.d),
+                    self.flags.eq(0),
                 ]
         return m

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..config import Config
-from ..formats import Format, outputs
+from ..formats import Format
 from .multiply import Multiplier
 from .tree import SumTree
 
@@ -480,7 +480,7 @@ class MacPlan:
         """Every (operand format, output) once, in table order."""
         found = {}
         for f in self.formats:
-            for out in outputs(f.fmt).values():
+            for out in self.cfg.outputs(f.fmt).values():
                 found[f.fmt.name, out.name] = Pair(f, out)
         return tuple(found.values())
 
