@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .. import isa
-from ..config import Config
+from ..config import REGISTERS, Config
 from ..interfaces import host_request
 from ..units.point_op import PointOp
 from .stages import register_fields
@@ -117,11 +119,19 @@ class RegisterWord(wiring.Component):
         uses_size = mma | ((load | store) & ~whole) | point
 
         # -- registers --------------------------------------------------------------------------
+        def one(register, both):
+            """Mask of a register, or of a pair."""
+            mask = Signal(REGISTERS, name=f"mask{next(names)}")
+            m.d.comb += mask.eq((1 << register) | Mux(both, 1 << (register | 1), 0))
+            return mask
+
+        names = count()
         md, ms1, ms2 = field(isa.MD), field(isa.MS1), field(isa.MS2)
         allowed = isa.destinations(cfg)
         registers = number(lambda row: max(0, row.registers - 1), 3)
         bad_pair = (b_pair & ms2[0]) | (c_pair & md[0])
         bad_destination = mma & ~Cat(md == n for n in sorted(allowed)).any()
+        overlap = (one(md, c_pair) & (one(ms1, 0) | one(ms2, b_pair))).any()
         bad_whole = whole & (md & registers).any()
 
         # -- the second operand of moves and pointwise instructions ------------------------------
@@ -136,7 +146,7 @@ class RegisterWord(wiring.Component):
             self.legal.eq(
                 Cat(hit for _, hit in hits).any()
                 & ~(uses_size & (bad_m | bad_k))
-                & ~(mma & bad_n)
+                & ~(mma & (bad_n | overlap))
                 & ~(bad_pair | bad_destination | bad_whole | bad_row)
             ),
             self.config.eq(of_kind(kinds.CONFIG)),
