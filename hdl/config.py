@@ -421,7 +421,15 @@ PRESETS: dict[str, Config] = {
         ),
         Config(name="ame32-int8", formats=("int8",)),
         Config(name="tiny", m_par=2, n_par=1, slots=4, formats=("common",)),
-        Config(name="full", formats=("all",), units=("vector",)),
+        Config(
+            name="mxu8",
+            frontends=("xuantie",),
+            tiles=8,
+            rows=8,
+            row_bits=256,
+            formats=("int4", "int8", "int16", "fp16", "fp32", "fp64"),
+        ),
+        Config(name="full", frontends=("ame", "xuantie"), formats=("all",), units=("vector",)),
     )
 }
 """Named configurations that tests run and users may rely on."""
