@@ -21,9 +21,6 @@ FRONTENDS = ("ame", "xuantie")
 REGISTERS = 8
 """Tile registers of the front end "xuantie"."""
 
-HALVES = ("fp16", "bf16")
-"""What `Config.half` may name."""
-
 UNITS = ("vector",)
 """What `Config.units` may name."""
 
@@ -67,7 +64,7 @@ class Config:
     exact_limit : widest exact float sum, in bits; wider formats are windowed.
     window : fraction bits kept below the largest product, by format name.
     mma_destinations : registers of the front end "xuantie" that its mma may write.
-    half : its 16-bit float, "fp16" or "bf16".
+    xuantie_bf16 : its 16-bit float is BF16, else FP16.
     units : optional units built: "vector" ("mx", "pool", "symstat": later releases).
     cells : cells of a cluster (later releases build more than 1).
     """
@@ -92,7 +89,7 @@ class Config:
     exact_limit: int = 96
     window: Mapping[str, int] = field(default_factory=dict, hash=False)
     mma_destinations: tuple[str, ...] = tuple(f"m{n}" for n in range(REGISTERS))
-    half: str = "fp16"
+    xuantie_bf16: bool = False
     units: tuple[str, ...] = ()
     cells: int = 1
 
@@ -109,6 +106,8 @@ class Config:
             value = getattr(self, f.name)
             if f.type == "int" and (isinstance(value, bool) or not isinstance(value, int)):
                 raise ConfigError(f"{f.name} must be a whole number, not {value!r}")
+            if f.type == "bool" and not isinstance(value, bool):
+                raise ConfigError(f"{f.name} must be True or False, not {value!r}")
             if f.type.startswith("tuple") and not (
                 isinstance(value, tuple) and all(isinstance(item, str) for item in value)
             ):
@@ -205,13 +204,18 @@ class Config:
         if not found or not set(found) <= {f"m{n}" for n in range(REGISTERS)}:
             raise ConfigError(f"mma_destinations must name registers, m0 to m{REGISTERS - 1}")
         object.__setattr__(self, "mma_destinations", tuple(sorted(set(found))))
-        if self.half not in HALVES:
-            raise ConfigError(f"half = {self.half!r} is unknown: use {' or '.join(HALVES)}")
         if not self.xuantie:
             return
+        from .isa.csr import CSR_COUNT
+        from .isa.xuantie_csr import XCsr
+
         relations = (
             (self.row_bits >= 128, "row_bits must be 128, 256 or 512 for the front end xuantie"),
             (self.tiles >= REGISTERS, f"tiles must be at least {REGISTERS} for xuantie"),
+            (
+                not any(self.csr_base <= csr < self.csr_base + CSR_COUNT for csr in XCsr),
+                f"csr_base = {self.csr_base:#x} puts a CSR on one of xuantie's: move it",
+            ),
             (self.x_rows <= self.rows, "rows must be at least row_bits / 32 for xuantie"),
             (self.m_par <= self.x_rows, "m_par must be at most row_bits / 32 for xuantie"),
             (not self.split, "accumulators must be unified for xuantie"),

@@ -10,6 +10,9 @@ from .config import Config, ConfigError
 __all__ = ["apply_settings"]
 
 
+_SWITCHES = {"true": True, "false": False}
+
+
 def _number(field: str, text: str) -> int:
     try:
         return int(text, 0)
@@ -27,6 +30,10 @@ def _value(field: dataclasses.Field, text: str) -> object:
     """`text` as the type that the Config declares for `field`."""
     if field.type == "int":
         return _number(field.name, text)
+    if field.type == "bool":
+        if text.lower() not in _SWITCHES:
+            raise ConfigError(f"{field.name} = {text!r}: write {' or '.join(_SWITCHES)}")
+        return _SWITCHES[text.lower()]
     if field.type.startswith("tuple"):
         return _names(text)
     if field.type.startswith("Mapping"):

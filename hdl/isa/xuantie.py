@@ -126,7 +126,7 @@ class Mma:
 
     Parameters
     ----------
-    operand : format of A and B; BF16 takes FP16's place where `Config.half` says so.
+    operand : format of A and B; BF16 takes FP16's place where `Config.xuantie_bf16` is set.
     output : format of C.
     a_signed, b_signed : how integers are read.
     """

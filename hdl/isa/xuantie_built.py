@@ -22,7 +22,7 @@ __all__ = [
 def mma_formats(row: XuanTieInstruction, cfg: Config) -> tuple[Format, Format]:
     """Formats of the operands and of C of a multiply-accumulate in this core."""
     names = row.mma.operand, row.mma.output
-    if cfg.half == "bf16":
+    if cfg.xuantie_bf16:
         names = tuple("bf16" if name == "fp16" else name for name in names)
     return FORMATS[names[0]], FORMATS[names[1]]
 

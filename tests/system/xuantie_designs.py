@@ -31,7 +31,7 @@ BOTH = Config(
     n_par=1,
     slots=4,
     formats=("int8", "bf16", "fp32", "fp64"),
-    half="bf16",
+    xuantie_bf16=True,
     mma_destinations=("m0", "m4"),
     units=("vector",),
 )

@@ -163,7 +163,7 @@ def test_what_a_core_builds():
     # i8, f32, and both widths of pointwise operations
     assert isa.xmisa_value(XUANTIE8.replace(formats=("int8", "fp32"))) == 0b00_1101_0010
     assert isa.xmisa_value(XUANTIE8.replace(formats=("fp16",))) == 0b01_1100_1000
-    half = XUANTIE8.replace(formats=("bf16",), half="bf16")
+    half = XUANTIE8.replace(formats=("bf16",), xuantie_bf16=True)
     assert isa.xmisa_value(half) == 0b01_1100_1000
     assert [f.name for f in isa.mma_formats(ROWS["fmmacc.h"], half)] == ["bf16", "bf16"]
     assert [f.name for f in isa.mma_formats(ROWS["fwmmacc.h"], half)] == ["bf16", "fp32"]

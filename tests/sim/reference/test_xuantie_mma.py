@@ -277,7 +277,7 @@ def test_bf16_takes_the_place_of_fp16(name):
         tiles=8,
         rows=4,
         formats=("bf16", "fp32"),
-        half="bf16",
+        xuantie_bf16=True,
     )
     core = Core(cfg)
     rng = random.Random(f"{SEED} {name}")
