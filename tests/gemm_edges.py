@@ -132,14 +132,8 @@ def check(case: Mapping, engine: str, *, unified: Config = UNIFIED, split: Confi
         bits = out.container
         start = c.view(f"i{bits // 8}") if case["beta"] else None
         integers = a.view(np.int8), b.view(np.int8)
-<<<<<<< HEAD
         values = product(*integers, start, bits=bits, sat=fields["sat"], alpha=case["alpha"])
         values &= (1 << bits) - 1
-=======
-        values = product(*integers, start, bits=bits, sat=fields["sat"], alpha=case["alpha"]) & (
-            (1 << bits) - 1
-        )
->>>>>>> 647a994 (config: xuantie_bf16 as the design names it; csr_base keeps off the CSRs of xuantie)
         assert np.array_equal(result.c, values.astype(c.dtype)), where
     else:
         _check_elements(draw, result, a, b, c, case, fields, where)

