@@ -1,20 +1,20 @@
-"""Writes docs/isa.md, the programmer's reference, from the instruction tables.
+"""Writes the programmer's references, docs/isa.md and docs/xuantie.md, from the instruction tables.
 
 Encodings, CSR fields, tilings and the numbers of cycles come from the code; only the words about
-them are in scripts/isa_text.py.
+them are in scripts/isa_text.py and scripts/xuantie_text.py. Without options both are written; with
+any, one: that of the preset's front end, the first if it has several.
 
 examples:
   python -m scripts.isa_doc
   python -m scripts.isa_doc --preset tiny -o -
+  python -m scripts.isa_doc --frontend xuantie --preset full -o -
 """
 
 from __future__ import annotations
 
-import re
 import sys
-import textwrap
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from hdl import isa
 from hdl.cli import CommandError, Parser, check_writable, run_command, write_whole
@@ -26,14 +26,13 @@ from hdl.mac.pipe import MacTiming
 from hdl.units.lane_plan import expansion, vector_pairs
 from hdl.units.move import MoveUnit
 
-from .isa_text import CSR_FIELDS, CSRS, INSTRUCTIONS, OPERANDS
+from . import xuantie_doc
+from .isa_text import CSR_FIELDS, CSRS, INSTRUCTIONS, OPERANDS, TWO_FRONT_ENDS
+from .markdown import filled, table, wrapped
 
-__all__ = ["document", "main", "stem"]
+__all__ = ["DOCUMENTS", "document", "main", "stem"]
 
 PROGRAM = "scripts.isa_doc"
-OUTPUT = Path("docs/isa.md")
-WIDTH = 100
-REGISTERS = {isa.RD: "rd", isa.RS1: "rs1", isa.RS2: "rs2"}
 GROUPS = (
     ("Matrix multiply-accumulate", ("mmacc.t", "mmacc.mx")),
     ("Loads and stores", ("mld", "mst")),
@@ -50,40 +49,6 @@ def stem(name: str) -> str:
     if name.startswith("csr"):
         return "csr"
     return name.partition(".")[0] if "." in name else name[:3]
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines) + "\n"
-
-
-def _fill(text: str, numbers: dict[str, object]) -> str:
-    for name, value in numbers.items():
-        text = text.replace("{" + name + "}", str(value))
-    return text
-
-
-def _wrapped(text: str) -> str:
-    """Paragraphs and list items in lines of even length; tables, headings and code as they are."""
-    out, code = [], False
-    for block in text.split("\n\n"):
-        fences = block.count("```")
-        if code or fences or block.startswith(("|", "#")):
-            out.append(block)
-            code ^= fences % 2 == 1
-            continue
-        pieces = re.split(r"\n(?=- )", block)
-        for index, piece in enumerate(pieces):
-            hang = "  " if piece.startswith("- ") else ""
-            pieces[index] = textwrap.fill(
-                " ".join(piece.split()),
-                WIDTH,
-                subsequent_indent=hang,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        out.append("\n".join(pieces))
-    return "\n\n".join(out)
 
 
 def _numbers(cfg: Config) -> dict[str, object]:
@@ -169,7 +134,7 @@ def _instruction(name: str, cfg: Config, numbers: dict[str, object]) -> str:
     out += _availability((row.name for row in rows), cfg)
     for label, part in (("", text.meaning), ("Traps: ", text.traps), ("Cycles: ", text.cycles)):
         if part:
-            out += f"{label}{_fill(part.strip(), numbers)}\n\n"
+            out += f"{label}{filled(part.strip(), numbers)}\n\n"
     return out
 
 
@@ -179,12 +144,12 @@ def _instructions(cfg: Config) -> str:
     for title, names in GROUPS:
         rows = [row for name in names for row in isa.AME if stem(row.name) == name]
         out += f"### {title}\n\n"
-        out += _table(
+        out += table(
             ("instruction", "31:25", "24:20", "19:15", "14:12", "11:7", "6:0"),
             (_encoding(row) for row in rows),
         )
         operands = dict.fromkeys(operand.name for row in rows for operand in row.operands)
-        out += _table(("operand", "what"), ([f"`{name}`", OPERANDS[name]] for name in operands))
+        out += table(("operand", "what"), ([f"`{name}`", OPERANDS[name]] for name in operands))
         if title == "The vector mode":
             out += _vector(cfg)
             continue
@@ -214,14 +179,14 @@ def _csr_sections(cfg: Config) -> str:
     )
     for name, number in isa.csr_numbers(cfg.csr_base).items():
         reset = f", {resets[name]:#x} after reset" if name in resets else ", a constant"
-        out += f"### {name} ({number:#05x}{reset})\n\n{_fill(CSRS[name], numbers)}\n\n"
+        out += f"### {name} ({number:#05x}{reset})\n\n{filled(CSRS[name], numbers)}\n\n"
         rows = []
         for field, place in sorted(fields[name].items(), key=lambda item: item[1].lo):
             high = place.lo + place.width - 1
             bits = f"{high}:{place.lo}" if place.width > 1 else str(place.lo)
-            rows.append([bits, f"`{field}`", _fill(CSR_FIELDS[name, field], numbers)])
+            rows.append([bits, f"`{field}`", filled(CSR_FIELDS[name, field], numbers)])
         if rows:
-            out += _table(("bits", "field", "what"), rows)
+            out += table(("bits", "field", "what"), rows)
     return out
 
 
@@ -241,7 +206,7 @@ result of {cfg.rows} x {cfg.rows} elements that are wider than 8 bits is cut int
 a tile, in neighbouring tiles.
 
 """
-    return out + _table(("bits", "elements of a row", "tiles of a result"), rows)
+    return out + table(("bits", "elements of a row", "tiles of a result"), rows)
 
 
 def _mapping(tiling: isa.Tiling) -> list[str]:
@@ -265,7 +230,7 @@ as many of them as it needs, the rest stays untouched. 64-bit results need 8 til
 them.
 
 """
-    out += _table(
+    out += table(
         ("TILING", "name", "A", "B", "results"), (_mapping(tiling) for tiling in isa.Tiling)
     )
     return (
@@ -301,7 +266,7 @@ def _pair_table(cfg: Config) -> str:
         "each pair of tiles with rows, a shorter one fewer: one for every started block of "
         f"{cfg.m_par} rows and every started {cfg.n_par} columns"
         + (" (2 of 64 bit).\n\n" if cfg.uop_columns(64) < cfg.n_par else ".\n\n")
-        + _table(
+        + table(
             ("operands", "result", "K of a row", "tiles of a result", "uops", "MAC a cycle"), rows
         )
     )
@@ -320,7 +285,7 @@ def _vector(cfg: Config) -> str:
         rows.append(
             [f"`{fmt.name}`", f"`{out.name}`", str(lanes), str(words), str(cycles), f"{rate:g}"]
         )
-    out = "Only with the unit `vector`; illegal without.\n\n" + _table(
+    out = "Only with the unit `vector`; illegal without.\n\n" + table(
         ("instruction", "z becomes"),
         ([f"`{name}`", INSTRUCTIONS[name].title] for name in dict(GROUPS)["The vector mode"]),
     )
@@ -348,7 +313,7 @@ what an earlier one wrote waits until it is written; one that only accumulates i
 word by word, as mmacc does. The unit `vector` built for the formats of this configuration:
 
 """
-    out += _table(
+    out += table(
         ("x, y", "z", "K of a row", "words of z a word of x", "cycles", "elements a cycle"), rows
     )
     return out
@@ -428,29 +393,59 @@ def document(cfg: Config) -> str:
         _tilings(cfg),
         _instructions(cfg),
         _pair_table(cfg),
-        _TRAPS.replace("{errors}", _table(("error", "name", "cause"), _ERRORS)),
+        _TRAPS.replace("{errors}", table(("error", "name", "cause"), _ERRORS)),
         _assembly(),
+        TWO_FRONT_ENDS,
     )
-    return _wrapped("".join(parts).rstrip()) + "\n"
+    return wrapped("".join(parts).rstrip()) + "\n"
+
+
+@dataclass(frozen=True)
+class _Document:
+    """What is written of one front end: where to, for which preset, by what."""
+
+    output: str
+    preset: str
+    text: Callable[[Config], str]
+
+
+DOCUMENTS = {
+    "ame": _Document("docs/isa.md", "ame32", document),
+    "xuantie": _Document("docs/xuantie.md", "mxu8", xuantie_doc.document),
+}
+
+
+def _write(text: str, output: str) -> None:
+    if output == "-":
+        sys.stdout.write(text)
+        return
+    check_writable(output)
+    write_whole(output, text.encode())
+    print(f"{PROGRAM}: wrote {output}", file=sys.stderr)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     parser = Parser(prog=f"python -m {PROGRAM}", description=__doc__)
-    parser.add_argument("--preset", metavar="NAME", default="ame32", help="core (%(default)s)")
-    parser.add_argument(
-        "-o", metavar="FILE", dest="output", default=str(OUTPUT), help="file, or - (%(default)s)"
-    )
+    parser.add_argument("--frontend", choices=tuple(DOCUMENTS), help="whose reference")
+    parser.add_argument("--preset", metavar="NAME", help="core whose cycles are shown")
+    parser.add_argument("-o", metavar="FILE", dest="output", help="file, or -")
     options = parser.parse_args(arguments)
     try:
-        cfg = preset(options.preset)
+        cfg = preset(options.preset) if options.preset else None
     except ConfigError as error:
         raise CommandError(str(error)) from None
-    if options.output == "-":
-        sys.stdout.write(document(cfg))
-        return 0
-    check_writable(options.output)
-    write_whole(options.output, document(cfg).encode())
-    print(f"{PROGRAM}: wrote {options.output}", file=sys.stderr)
+    if cfg and options.frontend and options.frontend not in cfg.frontends:
+        raise CommandError(
+            f"the preset {cfg.name} has no front end {options.frontend}: "
+            f"leave --frontend out, or use {cfg.frontends[0]}"
+        )
+    if cfg or options.frontend or options.output:
+        names = [options.frontend or (cfg.frontends[0] if cfg else next(iter(DOCUMENTS)))]
+    else:
+        names = list(DOCUMENTS)
+    for name in names:
+        item = DOCUMENTS[name]
+        _write(item.text(cfg or preset(item.preset)), options.output or item.output)
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CSRS", "CSR_FIELDS", "INSTRUCTIONS", "OPERANDS", "Text"]
+__all__ = ["CSRS", "CSR_FIELDS", "INSTRUCTIONS", "OPERANDS", "TWO_FRONT_ENDS", "Text"]
 
 
 @dataclass(frozen=True)
@@ -197,6 +197,15 @@ OPERANDS: dict[str, str] = {
     "rs1": "scalar register with the operand",
     "uimm": "the operand",
 }
+
+TWO_FRONT_ENDS = """## Two front ends
+
+This is one of two instruction sets. The other, that of the XuanTie matrix extension with its eight
+registers, is in [xuantie.md](xuantie.md), which also says what the two share in a core that has
+both. Their words differ in the opcode, so that a program may mix them freely: one decoder takes
+them in order, and everything behind it is the same.
+
+"""
 
 CSRS: dict[str, str] = {
     "mxcfg": "Formats and rounding.",

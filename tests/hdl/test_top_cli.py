@@ -100,7 +100,7 @@ def test_describe_states_peak_storage_and_ports(capsys, name: str) -> None:
     status, out, err = run(capsys, "--describe", "--preset", name, "--block", "tilefile")
     assert (status, err) == (0, "")
     peak = cfg.m_par * cfg.n_par * cfg.row_bits // 8
-    for output in ("int8", "int16", "int32"):
+    for output in ("int8", "int16", "int32") if cfg.ame else ():
         row = next(line for line in out.splitlines() if re.match(rf" *int8 +{output} ", line))
         assert row.split()[-3] == str(peak)
     bits = cfg.all_tiles * cfg.rows * cfg.row_bits
