@@ -1,0 +1,1 @@
+"""Boards: a core with memory and a link to a PC, built into bitstreams."""

@@ -1,0 +1,29 @@
+"""`python -m boards.icepi_zero`: a core for the Icepi Zero with an ECP5-25F, by USB serial line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .build import BoardSpec, main
+
+__all__ = ["SPEC"]
+
+
+def _platform() -> Any:
+    from amaranth_boards.icepi_zero import IcepiZero1_3Platform
+
+    return IcepiZero1_3Platform()
+
+
+SPEC = BoardSpec(
+    name="icepi_zero",
+    title="Icepi Zero (ECP5-25F)",
+    platform=_platform,
+    preset="tiny",
+    clock_mhz=50,
+    l2_bytes=1 << 15,
+)
+
+if __name__ == "__main__":
+    sys.exit(main(SPEC))
