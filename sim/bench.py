@@ -48,6 +48,9 @@ KINDS = (*UNITS, "gemm", "tails", *ENGINE_KINDS, "sweep")
 WIDTH = 150
 """Of tables that go into a file or a pipe."""
 
+COMPILED = ("verilator", "cxxrtl")
+"""Engines whose speed is measured against pysim."""
+
 LONG_KINDS = ("speed", "emission", "compile")
 """What --quick leaves out unless asked for by name."""
 
@@ -171,7 +174,7 @@ def _command(options: Namespace) -> int:
     for row in missed:
         name = " ".join(filter(None, (row.name, row.case)))
         print(f"{PROGRAM}: missed: {name} on {row.preset}", file=sys.stderr)
-    for name in sorted({"verilator", "cxxrtl"} if any(job.kind == "speed" for job in jobs) else ()):
+    for name in sorted(COMPILED if any(job.kind == "speed" for job in jobs) else ()):
         if available()[name] is not None:
             print(f"{PROGRAM}: {name} was not measured: {available()[name]}", file=sys.stderr)
     return 1 if missed else 0

@@ -1,5 +1,6 @@
 """Random instruction programs on the RTL against the architectural model."""
 
+import functools
 import os
 import random
 from collections import Counter
@@ -144,29 +145,39 @@ def test_many_programs(name):
     assert not missing, f"seed {SEED}: never happened: {missing}"
 
 
-def agree(engines, program, personality, seed):
-    """Run on two engines, from the same state, and compare all they say; returns that."""
-    found = []
-    for engine in engines:
-        engine.memory = memory = program.memory()
-        result = engine.run(program.program, personality=personality, seed=seed, patience=20_000)
-        stored = [memory.read(base, len(content)) for base, content in program.regions]
-        found.append((result, stored))
-    names = " and ".join(engine.name for engine in engines)
-    assert found[0] == found[1], f"program seed {seed}, {personality.name}, {names}"
-    return found[0][0]
+def outcome(engine, program, personality, seed):
+    """All that a run says, and what it leaves in memory."""
+    engine.memory = memory = program.memory()
+    result = engine.run(program.program, personality=personality, seed=seed, patience=20_000)
+    return result, [memory.read(base, len(content)) for base, content in program.regions]
+
+
+def tiny_outcomes(name):
+    """Of two programs one after the other."""
+    cfg = preset("tiny")
+    first = 80_000 * SEED
+    with open_engine(name, cfg, progress=False) as engine:
+        return [
+            outcome(engine, program, personality, seed)
+            for personality, (seed, program) in zip(
+                (NASTY, IDEAL), programs(cfg, range(first, first + 2), 12), strict=True
+            )
+        ]
+
+
+@functools.cache
+def pysim_outcomes():
+    return tiny_outcomes("pysim")
 
 
 @needs_compiled
 @pytest.mark.parametrize("name", [n for n in ("verilator", "cxxrtl") if available()[n] is None])
 def test_engines_agree(name):
     """Cycles, responses, memory and activity of each run, on pysim and on a compiled engine."""
-    cfg = preset("tiny")
-    slow, fast = open_engine("pysim", cfg), open_engine(name, cfg, progress=False)
-    first = 80_000 * SEED
-    for number, (seed, program) in enumerate(programs(cfg, range(first, first + 2), 12)):
-        personality = (NASTY, IDEAL)[number]
-        result = agree((slow, fast), program, personality, seed)
+    pairs = zip(pysim_outcomes(), tiny_outcomes(name), strict=True)
+    for number, (expected, found) in enumerate(pairs):
+        assert found == expected, f"seed {SEED}, program {number}: {name} differs from pysim"
+        result = found[0]
         assert sum(result.activity[state] for state in MAC_STATES) == result.cycles
 
 
@@ -177,10 +188,11 @@ def test_compiled_engines_agree(name):
     """The same of the two fast engines, on many programs and on the default core."""
     cfg = preset(name)
     engines = [open_engine(each, cfg, progress=False) for each in ("verilator", "cxxrtl")]
-    first = 90_000 * SEED
-    for number, (seed, program) in enumerate(programs(cfg, range(first, first + 60), LENGTH)):
+    start = 90_000 * SEED
+    for number, (seed, program) in enumerate(programs(cfg, range(start, start + 60), LENGTH)):
         personality = PERSONALITIES[number % len(PERSONALITIES)]
-        agree(engines, program, personality, seed)
+        first, second = (outcome(engine, program, personality, seed) for engine in engines)
+        assert first == second, f"program seed {seed}, {personality.name}"
 
 
 def test_reset_in_mid_flight():
