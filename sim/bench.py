@@ -103,7 +103,10 @@ def _jobs(options: Namespace) -> list[Job]:
     if "sweep" in kinds or options.plot is not None:
         kinds = [*kinds, "sweep"]
     fresh = options.fresh or "compile" in (options.only or ())
-    setting = Setting(as_config(options.preset), options.engine, quick=options.quick, fresh=fresh)
+    cfg = as_config(options.preset)
+    if "ame" not in cfg.frontends:
+        raise CommandError(f"{cfg.name} has no front end ame, whose programs are measured")
+    setting = Setting(cfg, options.engine, quick=options.quick, fresh=fresh)
     jobs = [*unit_jobs(setting), *gemm_jobs(setting), *engine_jobs(setting)]
     if "sweep" in kinds:
         jobs += sweep_jobs(setting, _sizes(options.sizes))

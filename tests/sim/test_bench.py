@@ -102,6 +102,7 @@ def test_files(monkeypatch, tmp_path, capsys) -> None:
         (["--engine", "fpga"], "unknown engine 'fpga': use one of auto, "),
         (["--engine", "model"], "engine model counts no cycles"),
         (["--preset", "huge"], "unknown preset 'huge'"),
+        (["--preset", "mxu8"], "mxu8 has no front end ame"),
         (["--plot", "a.pdf"], "cannot plot into a.pdf: name a file that ends in .png or .svg"),
         (["--sizes", "16,x", "--only", "sweep"], "--sizes takes numbers from 1"),
         (["--sizes", "0", "--only", "sweep"], "--sizes takes numbers from 1"),
