@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
-from amaranth.sim import Simulator
+from split_bench import SEED, walk
 
 from hdl.config import Config
 from hdl.issue.move_split import MoveSplit
@@ -14,7 +13,6 @@ from hdl.issue.point_split import PointSplit
 from hdl.issue.split import LdStSplit, MmaSplit
 from hdl.units.point_op import PointSource
 
-SEED = int(os.environ.get("TEST_SEED", "1"))
 CORES = {
     "row128": Config(
         frontends=("xuantie",), tiles=8, rows=4, m_par=2, n_par=2, formats=("int8", "fp16")
@@ -28,49 +26,6 @@ CORES = {
     "both": Config(frontends=("ame", "xuantie"), m_par=4, n_par=2, formats=("int8", "fp64")),
 }
 by_core = pytest.mark.parametrize("cfg", CORES.values(), ids=list(CORES))
-
-
-def put(ctx, view, values: dict) -> None:
-    for name, value in values.items():
-        if isinstance(value, dict):
-            put(ctx, view[name], value)
-        else:
-            ctx.set(view[name], value)
-
-
-def walk(split, cases, read):
-    """Start each case, step at random, and return what was offered for each."""
-    rng, results = random.Random(SEED), []
-
-    async def bench(ctx):
-        for fields in cases:
-            ctx.set(split.fields.as_value(), 0)
-            put(ctx, split.fields, fields)
-            ctx.set(split.start, 1)
-            await ctx.tick()
-            ctx.set(split.start, 0)
-            ctx.set(split.fields.as_value(), rng.getrandbits(40))
-            offered = []
-            for _ in range(3000):
-                valid = ctx.get(split.valid) if hasattr(split, "valid") else 1
-                step = valid and rng.random() > 0.3
-                ctx.set(split.step, step)
-                done = ctx.get(split.done)
-                if step:
-                    offered.append(read(ctx))
-                await ctx.tick()
-                ctx.set(split.step, 0)
-                if done:
-                    break
-            else:
-                raise AssertionError(f"seed {SEED}: the walk of {fields} never ended")
-            results.append(offered)
-
-    simulator = Simulator(split)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
-    return results
 
 
 def bits(flags) -> int:

@@ -1,16 +1,13 @@
 """Split counters against plain Python generators."""
 
-import os
 import random
 
 import pytest
-from amaranth.sim import Simulator
+from split_bench import SEED, walk
 
 from hdl.config import Config, preset
 from hdl.interfaces import mma_fields
 from hdl.issue.split import LdStSplit, MmaSplit
-
-SEED = int(os.environ.get("TEST_SEED", "1"))
 
 CONFIGS = {
     "ame32": preset("ame32-int8"),
@@ -18,43 +15,6 @@ CONFIGS = {
     "wide": Config(tiles=8, rows=8, row_bits=256, banks=2, m_par=4, n_par=2),
     "flat": Config(tiles=16, rows=4, m_par=4, n_par=4, row_bits=512, bus_bits=128, banks=4),
 }
-
-
-def walk(cfg, split, cases, read, *, stall=0.3):
-    """Start each case, step at random, and return what was offered for each."""
-    rng = random.Random(SEED)
-    results = []
-
-    async def bench(ctx):
-        for fields in cases:
-            for name, value in fields.items():
-                ctx.set(getattr(split.fields, name), value)
-            ctx.set(split.start, 1)
-            await ctx.tick()
-            ctx.set(split.start, 0)
-            # The fields are sampled at the start, so what the port holds now must not matter.
-            ctx.set(split.fields.as_value(), rng.getrandbits(40))
-            offered = []
-            for _ in range(5000):
-                valid = ctx.get(split.valid) if hasattr(split, "valid") else 1
-                step = valid and rng.random() >= stall
-                ctx.set(split.step, step)
-                done = ctx.get(split.done)
-                if step:
-                    offered.append(read(ctx))
-                await ctx.tick()
-                ctx.set(split.step, 0)
-                if done:
-                    break
-            else:
-                raise AssertionError(f"seed {SEED}: the walk of {fields} never ended")
-            results.append(offered)
-
-    sim = Simulator(split)
-    sim.add_clock(1e-6)
-    sim.add_testbench(bench)
-    sim.run()
-    return results
 
 
 # -- mma -------------------------------------------------------------------------------------
@@ -184,7 +144,7 @@ def test_mma_walk(name):
             "free_c": bool(ctx.get(split.free_c)),
         }
 
-    got = walk(cfg, split, cases, read)
+    got = walk(split, cases, read)
     for case, uops in zip(cases, got, strict=True):
         before = expect_transposes(cfg, case) if cfg.transposes else []
         assert uops == before + expect_mma(cfg, case), f"seed {SEED}: {case}"
@@ -198,7 +158,6 @@ def test_mma_shared_operands_stay_claimed():
     del case["op"]
     case |= {"i_last": 1, "j_last": 1, "m_most": 15, "m_last": 15, "n_most": 15, "n_last": 15}
     (frees,) = walk(
-        cfg,
         split,
         [case | {"shared": 1}],
         lambda ctx: (ctx.get(split.free_a), ctx.get(split.free_b)),
@@ -375,7 +334,7 @@ def test_ldst_walk(name):
         frees.append((ctx.get(split.free), ctx.get(split.uop.tile)))
         return read(ctx)
 
-    got = walk(cfg, split, cases, read_all)
+    got = walk(split, cases, read_all)
     for case, uops in zip(cases, got, strict=True):
         parts, zeros = expect_ldst(cfg, case)
         message = f"seed {SEED}: {case}"
@@ -394,7 +353,7 @@ def test_ldst_releases_each_tile_downwards_once():
         case = random_ldst(cfg, rng)
         if case["down"] and case["fill"]:
             cases.append(case)
-    got = walk(cfg, split, cases, lambda c: (c.get(split.uop.tile), bool(c.get(split.free))))
+    got = walk(split, cases, lambda c: (c.get(split.uop.tile), bool(c.get(split.free))))
     for case, uops in zip(cases, got, strict=True):
         order = [tile for tile, _ in uops]
         last_of = {tile: index for index, tile in enumerate(order)}

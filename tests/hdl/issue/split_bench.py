@@ -1,0 +1,59 @@
+"""A bench that starts a split counter, steps it at random and notes what it offers."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Sequence
+
+from amaranth.sim import Simulator
+
+__all__ = ["SEED", "walk"]
+
+SEED = int(os.environ.get("TEST_SEED", "1"))
+LONGEST = 5000
+
+
+def _put(ctx, view, values: dict) -> None:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            _put(ctx, view[name], value)
+        else:
+            ctx.set(view[name], value)
+
+
+def walk(split, cases: Sequence[dict], read: Callable, *, stall: float = 0.3) -> list[list]:
+    """Start each case (fields by name) and return what was offered for each, read by `read`."""
+    rng = random.Random(SEED)
+    results = []
+
+    async def bench(ctx):
+        for fields in cases:
+            ctx.set(split.fields.as_value(), 0)
+            _put(ctx, split.fields, fields)
+            ctx.set(split.start, 1)
+            await ctx.tick()
+            ctx.set(split.start, 0)
+            # The fields are sampled at the start, so what the port holds now must not matter.
+            ctx.set(split.fields.as_value(), rng.getrandbits(40))
+            offered = []
+            for _ in range(LONGEST):
+                valid = ctx.get(split.valid) if hasattr(split, "valid") else 1
+                step = valid and rng.random() >= stall
+                ctx.set(split.step, step)
+                done = ctx.get(split.done)
+                if step:
+                    offered.append(read(ctx))
+                await ctx.tick()
+                ctx.set(split.step, 0)
+                if done:
+                    break
+            else:
+                raise AssertionError(f"seed {SEED}: the walk of {fields} never ended")
+            results.append(offered)
+
+    simulator = Simulator(split)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return results
