@@ -1,0 +1,1025 @@
+"""Proofs of the split counters: what an instruction's walk covers, in which order, and its end.
+
+A walk is followed by its uops alone. Of each, the coordinates are recovered; the first must be the
+start of the walk, each later one the successor of the one before, by rules written here anew from
+architecture.md section 1 and the layouts' contracts. Successors never leave the walk and always
+grow, so every block comes exactly once, in order, and the walk ends.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
+from amaranth.lib import data
+
+from hdl.config import Config
+from hdl.interfaces import ldst_fields, mma_fields, move_fields, transpose_parts
+from hdl.isa import MoveOp
+from hdl.issue.move_split import MoveSplit
+from hdl.issue.split import LdStSplit, MmaSplit
+from hdl.issue.vector_split import VectorSplit
+
+from .harness import Inside, Proof
+from .task import Mutant, Task
+
+__all__ = ["MUTANTS", "TASKS"]
+
+
+class _Walk:
+    """A split counter under any stepping, one walk after another.
+
+    Attributes
+    ----------
+    fields : of the walk under way; the port changes after the start.
+    active : a walk is under way.
+    fresh : it has offered no uop that was taken.
+    step, start, done : see `MmaSplit`; `done` means nothing while no walk is under way.
+    """
+
+    def __init__(self, p: Proof, split, layout: data.Layout):
+        self.p = p
+        self.split = split
+        self.inside: Inside = p.add("split", split)
+        port = p.any(layout, "fields")
+        self.port = port
+        self.start = p.any(1, "start")
+        self.step = p.any(1, "step")
+        self.fields = Signal(layout, name="walked", reset_less=True)
+        self.active = Signal(name="active")
+        self.fresh = Signal(name="fresh")
+        p.m.d.comb += [
+            Value.cast(split.fields).eq(Value.cast(port)),
+            split.start.eq(self.start),
+            split.step.eq(self.step),
+        ]
+        with p.m.If(self.step):
+            p.m.d.sync += self.fresh.eq(0)
+        self.done = p.signal(self.active & split.done, "ends")
+        with p.m.If(self.done):
+            p.m.d.sync += self.active.eq(0)
+        with p.m.If(self.start):
+            p.m.d.sync += [self.active.eq(1), self.fresh.eq(1), self.fields.eq(port)]
+        p.assume("start_when_idle", ~self.start | ~self.active)
+        p.assume("step_when_active", ~self.step | self.active)
+        p.check(
+            "fields_are_kept",
+            ~self.active | (Value.cast(self.inside("fields")) == Value.cast(self.fields)),
+        )
+
+    def held(self, value, name: str) -> Signal:
+        """`value` as it was when the last uop was taken."""
+        value = Value.cast(value)
+        before = Signal(value.shape(), name=f"last_{name}")
+        with self.p.m.If(self.step):
+            self.p.m.d.sync += before.eq(value)
+        return before
+
+
+def _grows(old, new) -> Value:
+    """Whether tuples of numbers, highest first, grow."""
+    more, equal = Value.cast(0), Value.cast(1)
+    for a, b in zip(old, new, strict=True):
+        more = more | (equal & (a < b))
+        equal = equal & (a == b)
+    return more
+
+
+def mma(cfg: Config) -> Proof:
+    """The walk of a mma: pairs of tiles, row blocks, chunks of columns."""
+    p = Proof()
+    layout = mma_fields(cfg)
+    w = _Walk(p, MmaSplit(cfg), layout)
+    m, f, uop, split = p.m, w.fields, w.split.uop, w.split
+    tile = cfg.tile_bits
+
+    # Where the uop is. Tiles are counted from the base, modulo the tiles there are.
+    i = p.signal((uop.a.tile - f.a)[:tile], "i")
+    j = p.signal((uop.b_tile - f.b)[:tile], "j")
+    block, column = uop.a.block, uop.b_row
+    transposes = uop.transposes if cfg.transposes else Const(0)
+    walking = p.signal(w.active & ~transposes, "walking")
+
+    m_last = p.signal(Mux(i == f.i_last, f.m_last, f.m_most), "rows_last")
+    n_last = p.signal(Mux(j == f.j_last, f.n_last, f.n_most), "columns_last")
+    block_last = p.signal(m_last >> cfg.m_par_log2, "block_last")
+    chunk = Signal(range(cfg.n_par + 1), name="chunk")
+    with m.Switch(f.width_log2):
+        for width in range(4):
+            with m.Case(width):
+                m.d.comb += chunk.eq(max(1, min(cfg.n_par, cfg.row_bits // (8 << width))))
+
+    here = {"i": i, "j": j, "block": block, "column": column, "rows_last": m_last}
+    here |= {"columns_last": n_last, "blocks_last": block_last}
+    old = {name: w.held(value, name) for name, value in here.items()}
+    first = Signal(name="first", init=1)  # no uop of the walk proper was taken
+    with m.If(w.start):
+        m.d.sync += first.eq(1)
+    with m.Elif(w.step & ~transposes):
+        m.d.sync += first.eq(0)
+
+    column_over = old["column"] + chunk > old["columns_last"]
+    block_over = old["block"] == old["blocks_last"]
+    j_over = old["j"] == f.j_last
+    follows = Signal(name="follows")
+    with m.If(~column_over):
+        m.d.comb += follows.eq(
+            (column == old["column"] + chunk)
+            & (Cat(i, j, block) == Cat(old["i"], old["j"], old["block"]))
+        )
+    with m.Elif(~block_over):
+        m.d.comb += follows.eq(
+            (column == 0) & (block == old["block"] + 1) & (Cat(i, j) == Cat(old["i"], old["j"]))
+        )
+    with m.Elif(~j_over):
+        m.d.comb += follows.eq((column == 0) & (block == 0) & (j == old["j"] + 1) & (i == old["i"]))
+    with m.Else():
+        m.d.comb += follows.eq((column == 0) & (block == 0) & (j == 0) & (i == old["i"] + 1))
+
+    last = p.signal(
+        (i == f.i_last) & (j == f.j_last) & (block == block_last) & (column + chunk > n_last),
+        "last",
+    )
+    p.check("starts_at_zero", ~(walking & first) | (Cat(i, j, block, column) == 0))
+    p.check("successor", ~walking | first | follows)
+    key = (i, j, block, column)
+    p.check(
+        "grows", ~walking | first | _grows([old[n] for n in ("i", "j", "block", "column")], key)
+    )
+    p.check(
+        "inside",
+        ~walking | ((i <= f.i_last) & (j <= f.j_last) & (block <= block_last) & (column <= n_last)),
+    )
+    p.check("ends_with_the_last", split.done == (w.step & walking & last))
+
+    # Where results go, and which elements count.
+    byte = p.signal((column << f.width_log2)[: cfg.rows_log2 + 3], "byte")
+    group = p.signal((f.c + i * f.i_stride + j * f.j_stride)[:tile], "group")
+    row_bytes = cfg.row_bytes_log2
+    p.check(
+        "result_place",
+        ~walking
+        | (
+            (uop.c.tile == (group + (byte >> row_bytes))[:tile])
+            & (uop.c.block == block)
+            & (uop.op.c_byte == byte[:row_bytes])
+            & (uop.new_c == (byte[:row_bytes] == 0))
+            & (uop.new_a == (column == 0))
+        ),
+    )
+    row = p.const(range(cfg.m_par), "row")
+    p.check(
+        "rows",
+        ~walking | (uop.op.rows.bit_select(row, 1) == ((block << cfg.m_par_log2) + row <= m_last)),
+    )
+    lane = p.const(range(cfg.n_par), "lane")
+    p.check(
+        "columns",
+        ~walking
+        | (uop.op.cols.bit_select(lane, 1) == ((lane < chunk) & (column + lane <= n_last))),
+    )
+    same = Cat(uop.op.ft, uop.op.out, uop.op.k, uop.op.negate, uop.op.overwrite, uop.op.rnd)
+    p.check(
+        "operation",
+        ~w.active | (same == Cat(f.op.ft, f.op.out, f.op.k, f.op.negate, f.op.overwrite, f.op.rnd)),
+    )
+
+    # Tiles are given up once, after their last uop, and no uop needs them later.
+    some_i, some_j = p.const(range(4), "some_i"), p.const(range(4), "some_j")
+    some_slice = p.const(range(8), "some_slice")
+    slice_ = byte >> row_bytes
+    for name, mine, freed in (
+        ("a", i == some_i, split.free_a),
+        ("b", j == some_j, split.free_b),
+        ("c", (i == some_i) & (j == some_j) & (slice_ == some_slice), split.free_c),
+    ):
+        given_up = Signal(name=f"given_up_{name}")
+        with m.If(w.step & freed & mine & ~transposes):
+            m.d.sync += given_up.eq(1)
+        with m.If(w.start):
+            m.d.sync += given_up.eq(0)
+        p.check(f"not_needed_after_free_{name}", ~(walking & given_up & mine))
+        p.check(f"no_free_while_transposing_{name}", ~(w.active & transposes & freed))
+        if name == "a":
+            wanted = (some_i <= f.i_last) & ~f.shared
+            place = (some_i < i) & ~f.shared
+        elif name == "b":
+            wanted = (some_j <= f.j_last) & ~f.shared
+            place = (i == f.i_last) & (some_j < j) & ~f.shared
+        else:
+            slices = (Mux(some_j == f.j_last, f.n_last, f.n_most) << f.width_log2) >> row_bytes
+            wanted = (some_i <= f.i_last) & (some_j <= f.j_last) & (some_slice <= slices)
+            before = _grows((some_i, some_j), (i, j))
+            place = wanted & (
+                before
+                | ((some_i == i) & (some_j == j) & (block == block_last) & (some_slice < slice_))
+            )
+        now = given_up | (freed & mine)
+        p.check(f"freed_in_time_{name}", ~w.active | (given_up == (place & walking)))
+        p.check(f"all_freed_at_the_end_{name}", ~split.done | ~wanted | now)
+        p.check(f"shared_is_kept_{name}", (name == "c") | ~(w.active & f.shared & freed))
+
+    if cfg.transposes:
+        _transposes(p, w, first)
+
+    # What keeps the induction on the track of reachable states.
+    inside = w.inside
+    p.check(
+        "counters",
+        ~walking
+        | (
+            (inside("i") == i)
+            & (inside("j") == j)
+            & (inside("c_row") == (f.c + i * f.i_stride)[:tile])
+            & (inside("c_group") == group)
+        ),
+    )
+    p.check("whole_chunks", ~walking | ((column & (chunk - 1)) == 0))
+    p.cover("several_pairs", split.done & (f.i_last == 1) & (f.j_last == 1))
+    p.cover("several_blocks", split.done & (block != 0) & (column != 0) & ~w.fresh)
+    p.cover("second_walk", p.past(split.done, "was_done") & w.start)
+    if cfg.row_bytes < cfg.rows * 8:
+        p.cover("second_slice", walking & (slice_ != 0))
+    return p
+
+
+def _transposes(p: Proof, w: _Walk, first: Signal) -> None:
+    """The walk over transposed operands that goes before."""
+    cfg, m, f, uop = w.split.cfg, p.m, w.fields, w.split.uop
+    tile = cfg.tile_bits
+    parts = transpose_parts(cfg)
+    turning = p.signal(w.active & uop.transposes, "turning")
+    index = p.signal((uop.a.tile - f.a)[:tile], "index")
+    needed = p.signal(f.a_transposed | f.b_transposed, "needed")
+    last_tile = p.signal(
+        Mux(
+            f.a_transposed & (~f.b_transposed | (f.i_last > f.j_last)),
+            f.i_last,
+            f.j_last,
+        ),
+        "last_tile",
+    )
+    here = {"index": index, "word": uop.a.block, "part": uop.part}
+    old = {name: w.held(value, name) for name, value in here.items()}
+    follows = Signal(name="turning_follows")
+    with m.If(old["part"] != parts - 1):
+        m.d.comb += follows.eq(
+            (Cat(index, uop.a.block) == Cat(old["index"], old["word"]))
+            & (uop.part == old["part"] + 1)
+        )
+    with m.Elif(old["word"] != cfg.blocks - 1):
+        m.d.comb += follows.eq(
+            (index == old["index"]) & (uop.a.block == old["word"] + 1) & (uop.part == 0)
+        )
+    with m.Else():
+        m.d.comb += follows.eq((index == old["index"] + 1) & (uop.a.block == 0) & (uop.part == 0))
+    last = (index == last_tile) & (uop.a.block == cfg.blocks - 1) & (uop.part == parts - 1)
+    was_last = w.held(uop.transposes & last, "turning_last")
+    p.check("turns_first", ~(w.active & w.fresh) | (uop.transposes == needed))
+    p.check("turning_starts", ~(turning & w.fresh) | (Cat(index, uop.a.block, uop.part) == 0))
+    p.check("turning_successor", ~turning | w.fresh | follows)
+    p.check("turning_inside", ~turning | (index <= last_tile))
+    p.check("turning_only_if_needed", ~turning | (needed & first))
+    p.check("turning_ends", ~(w.active & ~w.fresh & first) | (turning == ~was_last))
+    p.check(
+        "turned_tiles",
+        ~turning
+        | (
+            (uop.a_transposed == (f.a_transposed & (index <= f.i_last)))
+            & (uop.b_transposed == (f.b_transposed & (index <= f.j_last)))
+            & (uop.a_index == index)
+            & (uop.b_index == index)
+            & (uop.b_tile == (f.b + index)[:tile])
+            & (uop.b_row == uop.a.block << cfg.m_par_log2)
+            & ~uop.new_c
+        ),
+    )
+    p.check(
+        "multiplied_transposed",
+        ~w.active
+        | uop.transposes
+        | ((uop.a_transposed == f.a_transposed) & (uop.b_transposed == f.b_transposed)),
+    )
+    inside = w.inside
+    p.check(
+        "turning_counters",
+        ~turning | ((inside("j") == index) & (inside("i") == 0) & (inside("column") == 0)),
+    )
+    p.check("turning_results", ~turning | ((inside("c_row") == f.c) & (inside("c_group") == f.c)))
+    p.check("walk_after_turning", ~(w.active & ~uop.transposes) | first | ~w.fresh)
+    p.cover("turned", w.split.done & f.a_transposed & ~f.b_transposed)
+
+
+def ldst(cfg: Config) -> Proof:
+    """The walk of a load or store: bytes of rows, cut at line borders, and what is zeroed."""
+    p = Proof()
+    w = _Walk(p, LdStSplit(cfg), ldst_fields(cfg))
+    m, f, uop, split, inside = p.m, w.fields, w.split.uop, w.split, w.inside
+    rb_log2, line = cfg.row_bytes_log2, cfg.line_bytes
+    slices_last = p.signal(((1 << f.slices_log2) - 1)[:3], "slices_last")
+    _ldst_fields(p, w, slices_last)
+    p.assume("step_when_valid", ~w.step | split.valid)
+
+    # Where the walk is.
+    group, slice_ = inside("group"), inside("slice_")
+    filling, block, fill_more = inside("filling"), inside("block"), inside("fill_more")
+    number = p.signal(((group << f.slices_log2) + slice_)[:5], "number")
+    moving = p.signal(w.active & ~filling, "moving")
+    zeroing = p.signal(w.active & filling, "zeroing")
+    advance = p.signal(w.active & (w.step | ~split.valid), "advance")
+
+    group_bytes = p.signal(
+        Mux(~f.down & (group == f.group_last), f.bytes_last, f.bytes_most), "group_bytes"
+    )
+    slice_last = p.signal((group_bytes >> rb_log2)[:3], "slice_last")
+    row_end = p.signal(
+        Mux(slice_ == slice_last, group_bytes[:rb_log2], cfg.row_bytes - 1), "row_end"
+    )
+    rows_last = p.signal(
+        Mux(f.down & (group != f.tile_last), f.rows_most, f.rows_last), "rows_last"
+    )
+    has_rows = Mux(f.down, group <= f.tile_last, group <= f.group_last) & (slice_ <= slice_last)
+    has_rows = p.signal(has_rows, "has_rows")
+
+    # -- the parts of rows -----------------------------------------------------------------
+    # Where they lie: rows of memory a stride apart, groups a pitch, slices side by side.
+    tile_at, row_at, group_at = (
+        Signal(cfg.addr_bits, name=name) for name in ("tile_at", "row_at", "group_at")
+    )
+    whole = p.signal(uop.last == row_end, "whole")
+    with m.If(w.step & moving & whole & (f.down | (slice_ == slice_last))):
+        with m.If(~f.down & (group != f.group_last)):
+            m.d.sync += group_at.eq(group_at + f.pitch)
+        with m.Elif(uop.row != rows_last):
+            m.d.sync += [row_at.eq(row_at + f.stride), group_at.eq(row_at + f.stride)]
+        with m.Else():
+            below = (tile_at + (f.stride << cfg.rows_log2))[: cfg.addr_bits]
+            m.d.sync += [tile_at.eq(below), row_at.eq(below), group_at.eq(below)]
+    with m.If(w.start):
+        m.d.sync += [at.eq(w.port.base) for at in (tile_at, row_at, group_at)]
+    start = p.signal((group_at + (slice_ << rb_log2))[: cfg.addr_bits], "row_start")
+    p.check("part_inside", ~moving | (has_rows & (uop.row <= rows_last) & (uop.last <= row_end)))
+    p.check("part_not_empty", ~moving | (uop.first <= uop.last))
+    p.check("part_address", ~moving | (uop.addr == (start + uop.first)[: cfg.addr_bits]))
+    to_end = uop.last - uop.first
+    offset = uop.addr[: cfg.line_bytes_log2]
+    p.check("no_line_crossed", ~moving | (offset + to_end < line))
+    p.check("cut_only_at_lines", ~moving | whole | (offset + to_end == line - 1))
+    p.check("tail", ~moving | ((uop.tail == whole) & (uop.half == (whole & f.half))))
+    p.check("zero", ~w.active | (uop.zero == filling))
+    p.check(
+        "tile",
+        ~w.active | (uop.tile == (f.tile + group * f.group_stride + slice_)[: cfg.tile_bits]),
+    )
+
+    here = {"row": uop.row, "group": group, "slice": slice_, "first": uop.first}
+    here |= {"last": uop.last, "row_end": row_end, "rows_last": rows_last}
+    here |= {"slice_last": slice_last, "row_start": start, "more": uop.more, "addr": uop.addr}
+    here |= {"zero": uop.zero}
+    old = {name: w.held(value, name) for name, value in here.items()}
+    at = Cat(uop.row, group, slice_)
+    was = Cat(old["row"], old["group"], old["slice"])
+    follows = Signal(name="follows")
+    with m.If(old["last"] != old["row_end"]):
+        m.d.comb += follows.eq((at == was) & (uop.first == old["last"] + 1))
+    with m.Elif(~f.down & (old["slice"] != old["slice_last"])):
+        m.d.comb += follows.eq(
+            (slice_ == old["slice"] + 1)
+            & (Cat(uop.row, group) == Cat(old["row"], old["group"]))
+            & (uop.first == 0)
+        )
+    with m.Elif(~f.down & (old["group"] != f.group_last)):
+        m.d.comb += follows.eq(
+            (group == old["group"] + 1) & (uop.row == old["row"]) & (Cat(slice_, uop.first) == 0)
+        )
+    with m.Elif(old["row"] != old["rows_last"]):
+        m.d.comb += follows.eq(
+            (uop.row == old["row"] + 1)
+            & (group == Mux(f.down, old["group"], 0))
+            & (Cat(slice_, uop.first) == 0)
+        )
+    with m.Else():
+        m.d.comb += follows.eq(
+            f.down & (group == old["group"] + 1) & (Cat(uop.row, slice_, uop.first) == 0)
+        )
+    follows_zero = (group == old["group"] + 1) & (Cat(uop.row, slice_, uop.first) == 0)
+    p.check("starts_at_zero", ~(moving & w.fresh) | (Cat(at, uop.first) == 0))
+    p.check("successor", ~moving | w.fresh | Mux(old["zero"], f.down & follows_zero, follows))
+
+    # A promised successor comes, and continues the burst.
+    bus = cfg.bus_bytes_log2
+    beat = uop.addr >> bus
+    old_beat = (old["addr"] + old["last"] - old["first"])[: cfg.addr_bits] >> bus
+    promised = p.signal(w.active & ~w.fresh & old["more"], "promised")
+    p.check(
+        "promise_is_kept",
+        ~promised
+        | (
+            moving
+            & (uop.first == 0)
+            & (start == (old["row_start"] + cfg.row_bytes)[: cfg.addr_bits])
+            & (uop.addr >> cfg.line_bytes_log2 == old["addr"] >> cfg.line_bytes_log2)
+            & ((beat == old_beat) | (beat == old_beat + 1))
+        ),
+    )
+    p.check("no_promise_at_the_end", ~w.done | ~uop.more)
+
+    # -- zeroing ---------------------------------------------------------------------------
+    fill_row = p.signal(Mux(has_rows, rows_last + 1, 0), "fill_row")
+    p.check("zero_only_if_asked", ~zeroing | f.fill)
+    p.check("fields_of_a_tile", ~zeroing | (number <= f.tiles))
+    p.check("rows_before_zeros", ~zeroing | ~f.down | (Cat(slice_, uop.first) == 0) | has_rows)
+    some_tile, some_row = p.const(3, "some_tile"), p.const(cfg.rows_log2, "some_row")
+    some_group = p.signal((some_tile >> f.slices_log2)[:3], "some_group")
+    some_slice = p.signal((some_tile & slices_last)[:3], "some_slice")
+    some_bytes = Mux(~f.down & (some_group == f.group_last), f.bytes_last, f.bytes_most)
+    some_rows = Mux(f.down & (some_group != f.tile_last), f.rows_most, f.rows_last)
+    holds = Mux(f.down, some_group <= f.tile_last, some_group <= f.group_last)
+    holds = p.signal(holds & (some_slice <= (some_bytes >> rb_log2)), "holds")
+    needed = p.signal(
+        f.fill & (some_tile <= f.tiles) & ~(holds & (some_row <= some_rows)), "needed"
+    )
+    mine = p.signal(
+        (number == some_tile)
+        & (uop.row >> cfg.m_par_log2 == some_row >> cfg.m_par_log2)
+        & uop.rows.bit_select(some_row[: cfg.m_par_log2], 1),
+        "mine",
+    )
+    zeroed = Signal(name="zeroed")
+    with m.If(w.step & uop.zero & mine):
+        m.d.sync += zeroed.eq(1)
+    with m.If(w.start):
+        m.d.sync += zeroed.eq(0)
+    offered = p.signal(zeroing & split.valid & mine, "offered")
+    p.check("zeroed_once", ~(offered & zeroed))
+    p.check("zeroed_only_if_needed", ~offered | needed)
+    p.check("all_zeroed_at_the_end", ~w.done | ~needed | zeroed | offered)
+    p.check("moved_before_it_ends", ~w.done | filling | ~f.fill | f.down)
+    in_tile = fill_more & (some_row >> cfg.m_par_log2 < block)
+    passed = (some_tile < number) | ((some_tile == number) & in_tile)
+    p.check(
+        "zeroed_so_far",
+        ~w.active
+        | (
+            zeroed
+            == (
+                needed
+                & Mux(
+                    f.down,
+                    (some_tile < group) | ((some_tile == group) & filling & in_tile),
+                    filling & passed,
+                )
+            )
+        ),
+    )
+
+    # -- the end ---------------------------------------------------------------------------
+    key = (Mux(f.down, group, 0), filling, Mux(filling, Mux(f.down, 0, number), uop.row))
+    key += (Mux(filling, fill_more, group), Mux(filling, block, slice_), uop.first)
+    key = [p.signal(part, f"key{index}") for index, part in enumerate(key)]
+    before = [p.past(part, f"key{index}_before") for index, part in enumerate(key)]
+    moved = p.past(advance, "advanced")
+    p.check("grows", ~(moved & w.active & ~w.fresh) | _grows(before, key))
+    p.check(
+        "waits", moved | ~(w.active & p.past(w.active, "was_active")) | (Cat(before) == Cat(key))
+    )
+    last_part = moving & whole & (uop.row == rows_last)
+    last_part = last_part & Mux(
+        f.down,
+        (group == f.tiles) & (~f.fill | (fill_row == cfg.rows)),
+        (slice_ == slice_last) & (group == f.group_last) & ~f.fill,
+    )
+    last_zero = (
+        zeroing
+        & (number == f.tiles)
+        & (~split.valid | (uop.row >> cfg.m_par_log2 == cfg.blocks - 1))
+    )
+    p.check("ends_with_the_last", w.done == (advance & (last_part | last_zero)))
+    p.check("idle_only_along", split.valid | ~w.active | (filling & ~f.down))
+
+    # Downwards a tile is given up with its last uop; along the rows none is.
+    here_last = (moving & whole & (uop.row == rows_last) & (~f.fill | (fill_row == cfg.rows))) | (
+        zeroing & (uop.row >> cfg.m_par_log2 == cfg.blocks - 1)
+    )
+    p.check("free", ~w.active | (split.free == (f.down & here_last)))
+
+    # What keeps the induction on the track of reachable states.
+    bases = (inside("row_base") == row_at) & (~f.down | (inside("tile_base") == tile_at))
+    p.check("bases", ~moving | bases)
+    past_groups = p.signal(Mux(f.down, 0, group * f.pitch), "past_groups")
+    p.check("groups", ~moving | (group_at == (row_at + past_groups)[: cfg.addr_bits]))
+    p.check(
+        "group_tile",
+        ~w.active | (inside("group_tile") == (f.tile + group * f.group_stride)[: cfg.tile_bits]),
+    )
+    p.check(
+        "next_tile",
+        ~(zeroing & f.down & (group < f.tile_last))
+        | (bases & (inside("addr") == tile_at) & (row_at == tile_at) & (group_at == tile_at)),
+    )
+    p.check("not_filling", ~moving | ~fill_more)
+    p.check("first_while_zeroing", ~zeroing | (inside("first") == 0))
+    p.check("row_while_zeroing", ~zeroing | (inside("row") == 0))
+    p.check("slice_down", ~(w.active & f.down) | (slice_ == 0))
+    p.check("block_to_zero", ~(zeroing & fill_more) | (block > (fill_row >> cfg.m_par_log2)))
+    p.check("zeros_wanted", ~(zeroing & f.down) | (fill_row != cfg.rows))
+    p.check("slice_inside", ~w.active | (slice_ <= slices_last))
+
+    p.cover("cut_at_a_line", w.step & ~whole & moving)
+    p.cover("burst_of_rows", promised & w.step & (uop.row != 0))
+    p.cover("loaded_and_zeroed", w.done & ~w.fresh & f.fill & ~f.down & (f.rows_last == 1))
+    p.cover("zeroed_down", w.done & f.fill & f.down & (f.tile_last == 1) & (f.tiles == 2))
+    p.cover("stored", w.done & ~f.fill & (f.rows_last == 1) & (f.group_last == 1))
+    p.cover("idle", zeroing & ~split.valid)
+    return p
+
+
+def _ldst_fields(p: Proof, w: _Walk, slices_last: Signal) -> None:
+    """What the decoder promises of a load's or store's fields (`ldst_fields`)."""
+    cfg, f = w.split.cfg, w.fields
+    group_bytes = p.signal(cfg.row_bytes << f.slices_log2, "fields_group_bytes")
+    walked = p.signal(
+        Mux(
+            f.down,
+            cfg.row_bytes,
+            f.group_last * f.pitch + ((f.bytes_last >> cfg.row_bytes_log2) + 1) * cfg.row_bytes,
+        ),
+        "fields_walked",
+    )
+    named = Mux(f.down, f.tile_last, (f.group_last << f.slices_log2) + slices_last)
+    for name, promise in (
+        ("slices", group_bytes <= cfg.group_bytes),
+        ("bytes_fit", (f.bytes_most < group_bytes) & (f.bytes_last < group_bytes)),
+        ("bytes_in_pitch", (f.bytes_most < f.pitch) & (f.pitch <= group_bytes)),
+        ("down_has_no_slices", ~f.down | (f.slices_log2 == 0)),
+        ("whole_groups", f.down | (((f.tiles + 1) & slices_last) == 0)),
+        ("named", Mux(f.fill, named <= f.tiles, ~f.down | (named == f.tiles))),
+        ("contiguous", ~f.contiguous | (f.stride == walked[: cfg.addr_bits])),
+    ):
+        p.assume(f"fields_{name}", ~w.active | promise)
+
+
+def vector(cfg: Config) -> Proof:
+    """The walk of the vector mode: the words of z that come of one word of x and y, then rows."""
+    p = Proof()
+    w = _Walk(p, VectorSplit(cfg), mma_fields(cfg))
+    f, uop = w.fields, w.split.uop
+    part = p.signal((uop.c.tile - f.c)[: cfg.tile_bits], "part")
+    block = uop.c.block
+    parts = p.signal(f.part_last + 1, "parts")
+    p.assume("fields_first_part", ~w.active | (f.part_first <= f.part_last))
+    # Parts come in a circle that starts anywhere: how far the walk is in it.
+    place = p.signal(
+        Mux(part >= f.part_first, part - f.part_first, part + parts - f.part_first), "place"
+    )
+    old_part, old_block = w.held(part, "part"), w.held(block, "block")
+    old_place = w.held(place, "place")
+    block_last = p.signal(f.m_last >> cfg.m_par_log2, "block_last")
+    circle_over = old_place == f.part_last
+    follows = Mux(
+        circle_over,
+        (part == f.part_first) & (block == old_block + 1),
+        (part == Mux(old_part == f.part_last, 0, old_part + 1)) & (block == old_block),
+    )
+    p.check("starts_at_zero", ~(w.active & w.fresh) | ((part == f.part_first) & (block == 0)))
+    p.check("successor", ~w.active | w.fresh | follows)
+    p.check("grows", ~w.active | w.fresh | _grows((old_block, old_place), (block, place)))
+    p.check("inside", ~w.active | ((part <= f.part_last) & (block <= block_last)))
+    last = (place == f.part_last) & (block == block_last)
+    p.check("ends_with_the_last", w.done == (w.step & last))
+    p.check("burst", ~w.active | (uop.more == (place != f.part_last)))
+    p.check("new_x", ~w.active | (uop.new_a == (place == 0)))
+    p.check(
+        "operands",
+        ~w.active
+        | (
+            (uop.a.tile == f.a)
+            & (uop.a.block == block)
+            & (uop.b_tile == f.b)
+            & (uop.b_row == block << cfg.m_par_log2)
+            & uop.new_c
+        ),
+    )
+    row = p.const(range(cfg.m_par), "row")
+    p.check(
+        "rows",
+        ~w.active
+        | (uop.op.rows.bit_select(row, 1) == ((block << cfg.m_par_log2) + row <= f.m_last)),
+    )
+    p.check("elements", ~w.active | (uop.op.k == Mux(part == f.part_last, f.k_last, f.op.k)))
+    p.check("part_of_x", ~w.active | (uop.op.vector.eighth == (part * f.part_step)[:3]))
+    inside = w.inside
+    p.check("counters", ~w.active | (inside("left") == f.part_last - place))
+    p.check("part_counter", ~w.active | (inside("part") == part))
+    p.cover("circle", w.done & (f.part_first == 1) & (f.part_last == 3) & (block == 1))
+    p.cover("one_part", w.done & (f.part_last == 0) & (block == 1))
+    return p
+
+
+_MOVES_READ_BY_TILE = (MoveOp.MMOV, MoveOp.MMOV_OTHER)
+
+
+def _move_fields(p: Proof, w: _Walk) -> Signal:
+    """What the decoder promises of a move's fields. Returns the tiles of a group to transpose."""
+    cfg, f = w.split.cfg, w.fields
+    group = Signal(cfg.tiles_log2 + 1, name="group_tiles")
+    with p.m.Switch(f.size):
+        for size in range(4):
+            with p.m.Case(size):
+                p.m.d.comb += group.eq(cfg.result_tiles(8 << size))
+    many = Cat(f.op == op for op in (MoveOp.MMOV, MoveOp.MMOV_OTHER, MoveOp.MZERO)).any()
+    p.assume(
+        "fields_tiles",
+        ~w.active | many | (f.tiles == Mux(f.op == MoveOp.MTRANS, group - 1, 0)),
+    )
+    return group
+
+
+def move(cfg: Config) -> Proof:
+    """The walk of the moves, transposes apart."""
+    p = Proof()
+    w = _Walk(p, MoveSplit(cfg), move_fields(cfg))
+    f, uop, split, inside = w.fields, w.split.uop, w.split, w.inside
+    _move_fields(p, w)
+    p.assume("no_transpose", ~w.active | (f.op != MoveOp.MTRANS))
+    tile = inside("tile")
+    blocks = cfg.blocks - 1
+    many = p.signal(
+        Cat(f.op == op for op in (MoveOp.MMOV, MoveOp.MMOV_OTHER, MoveOp.MZERO)).any(), "many"
+    )
+    is_row, is_element = f.op == MoveOp.ROW, f.op == MoveOp.ELEMENT
+    writes = p.signal(w.active & uop.write, "writes")
+    reads = p.signal(w.active & uop.read, "reads")
+    p.check(
+        "what_reads",
+        ~w.active
+        | (
+            uop.read
+            == Cat(
+                *(f.op == op for op in _MOVES_READ_BY_TILE),
+                f.op == MoveOp.COLUMN,
+                is_element,
+                is_row & w.fresh,
+            ).any()
+        ),
+    )
+    p.check("what_writes", ~w.active | (uop.write == ~(is_element | (is_row & w.fresh))))
+    p.check(
+        "place",
+        ~w.active
+        | (
+            (uop.dst.tile == (f.dst + tile)[: cfg.tile_bits])
+            & (uop.src.tile == (f.src + tile)[: cfg.tile_bits])
+            & (uop.op == f.op)
+            & (uop.size == f.size)
+        ),
+    )
+    at_block = f.at >> cfg.m_par_log2 + cfg.row_bytes_log2
+    p.check(
+        "read_word", ~reads | (uop.src.block == Mux(is_row | is_element, at_block, uop.dst.block))
+    )
+    p.check("byte", ~w.active | (uop.at == f.at[: cfg.m_par_log2 + cfg.row_bytes_log2]))
+    old_tile, old_block = w.held(tile, "tile"), w.held(uop.dst.block, "block")
+    old_write = w.held(uop.write, "write")
+    start = (tile == 0) & (uop.dst.block == 0)
+    follows = Mux(
+        old_block == blocks,
+        (tile == old_tile + 1) & (uop.dst.block == 0),
+        (tile == old_tile) & (uop.dst.block == old_block + 1),
+    )
+    p.check("starts_at_zero", ~(w.active & w.fresh) | start)
+    p.check("successor", ~w.active | w.fresh | Mux(old_write, follows, is_row & start))
+    p.check("inside", ~w.active | (tile <= f.tiles))
+    word_last = uop.dst.block == blocks
+    last = p.signal(is_element | (writes & word_last & (tile == f.tiles)), "last")
+    p.check("ends_with_the_last", w.done == (w.step & last))
+    p.check("given_up", ~w.active | (split.free == Mux(many, word_last, last)))
+    p.check("whole", ~w.active | (split.whole == ~many))
+    p.check("burst", ~w.active | (uop.more == ~(many | last)))
+    p.check("reading", ~w.active | (inside("reading") == (is_row & w.fresh)))
+    p.cover("copied", w.done & (f.op == MoveOp.MMOV) & (f.tiles == 2))
+    p.cover("row", w.done & is_row)
+    p.cover("element", w.done & is_element & p.past(w.start, "was_start"))
+    return p
+
+
+def transpose(cfg: Config) -> Proof:
+    """The walk of a transpose: each word read once, written once, read before it is written.
+
+    The walk is one of a few; a stalled one stands still. So walks that never stall, followed to
+    their end, are all there are, and the bounded proof is complete.
+    """
+    p = Proof()
+    w = _Walk(p, MoveSplit(cfg), move_fields(cfg))
+    m, f, uop, split = p.m, w.fields, w.split.uop, w.split
+    group = _move_fields(p, w)
+    p.assume("transpose", ~w.active | (f.op == MoveOp.MTRANS))
+    was_active = p.past(w.active, "was_active")
+    p.assume("no_stall", w.step == w.active)
+    words = cfg.blocks * cfg.result_tiles(64)
+    age = Signal(range(4 * words), name="age")
+    with m.If(w.step):
+        m.d.sync += age.eq(age + 1)
+    with m.If(w.start):
+        m.d.sync += age.eq(0)
+    tile, block = p.const(cfg.tiles_log2, "tile"), p.const(range(cfg.blocks), "block")
+    src = p.signal((uop.src.tile - f.src)[: cfg.tiles_log2], "src")
+    dst = p.signal((uop.dst.tile - f.dst)[: cfg.tiles_log2], "dst")
+    got, put = Signal(name="got"), Signal(name="put")
+    reads = p.signal(w.active & uop.read, "reads")
+    writes = p.signal(w.active & uop.write, "writes")
+    read_here = p.signal(reads & (src == tile) & (uop.src.block == block), "read_here")
+    write_here = p.signal(writes & (dst == tile) & (uop.dst.block == block), "write_here")
+    with m.If(w.step & read_here):
+        m.d.sync += got.eq(1)
+    with m.If(w.step & write_here):
+        m.d.sync += put.eq(1)
+    with m.If(w.start):
+        m.d.sync += [got.eq(0), put.eq(0)]
+    p.check("inside", ~w.active | Mux(uop.read, src < group, dst < group))
+    p.check("one_thing", ~w.active | (uop.read ^ uop.write))
+    p.check("read_once", ~(read_here & got))
+    p.check("written_once", ~(write_here & put))
+    p.check("read_before_written", ~write_here | got)
+    p.check("all_read", ~w.done | got | (tile >= group))
+    p.check("all_written", ~w.done | put | write_here | (tile >= group))
+    p.check("ends", ~w.active | (age < 2 * cfg.blocks * group))
+    p.check("given_up_at_the_end", ~w.active | (split.free == w.done))
+    p.check("burst", ~w.active | (uop.more == ~w.done))
+    p.check("whole", ~w.active | split.whole)
+    for size in range(4):
+        p.cover(f"size{size}", was_active & w.done & (f.size == size))
+    return p
+
+
+def stands_still(cfg: Config) -> Proof:
+    """A walk of moves that is not stepped offers the same uop again."""
+    p = Proof()
+    w = _Walk(p, MoveSplit(cfg), move_fields(cfg))
+    stalled = p.past(w.active & ~w.step, "stalled")
+    outputs = Cat(Value.cast(w.split.uop), w.split.free, w.split.whole)
+    p.check("same_uop", ~stalled | (outputs == p.past(outputs, "outputs")))
+    p.check("no_end", ~w.active | w.step | ~w.done)
+    p.cover("stalled", stalled & w.split.uop.read)
+    return p
+
+
+_SMALL = Config(tiles=8, rows=8, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=2)
+_NARROW = Config(tiles=8, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, addr_bits=16)
+_VECTOR = _SMALL.replace(units=("vector",))
+
+TASKS = (
+    Task(
+        name="mma_split",
+        about="every block once, in order, tiles given up once, ends",
+        parameters="8 tiles, rows 8 x 64 bit, MAC 2 x 2, transposes",
+        build=lambda: mma(_SMALL),
+        depth=2,
+        cover=24,
+        quick=True,
+    ),
+    Task(
+        name="mma_split_narrow",
+        about="the same where no tile is square",
+        parameters="8 tiles, rows 4 x 64 bit, MAC 2 x 1",
+        build=lambda: mma(_NARROW),
+        depth=2,
+        cover=24,
+    ),
+    Task(
+        name="ldst_split",
+        about="every byte once, no line crossed, zeros once, ends",
+        parameters="8 tiles, rows 4 x 64 bit, lines of 64 bytes",
+        build=lambda: ldst(_NARROW),
+        depth=2,
+        cover=24,
+        quick=True,
+    ),
+    Task(
+        name="vector_split",
+        about="every word of z once, in order, ends",
+        parameters="8 tiles, rows 8 x 64 bit, words of 2 rows",
+        build=lambda: vector(_VECTOR),
+        depth=2,
+        cover=12,
+        quick=True,
+    ),
+    Task(
+        name="move_split",
+        about="every word once, in order, ends",
+        parameters="8 tiles, rows 8 x 64 bit, words of 2 rows",
+        build=lambda: move(_SMALL),
+        depth=2,
+        cover=16,
+        quick=True,
+    ),
+    Task(
+        name="transpose_split",
+        about="every word read once, then written once, ends",
+        parameters="8 tiles, rows 8 x 64 bit, words of 2 rows; walks without stall",
+        build=lambda: transpose(_SMALL),
+        mode="bmc",
+        depth=68,
+        cover=67,
+    ),
+    Task(
+        name="transpose_stall",
+        about="a stalled walk of moves stands still",
+        parameters="8 tiles, rows 8 x 64 bit, words of 2 rows",
+        build=lambda: stands_still(_SMALL),
+        depth=2,
+        cover=4,
+    ),
+)
+
+
+def _mutant(name: str, path: str, old: str, new: str, task: str, depth: int) -> Mutant:
+    return Mutant(name=name, path=f"hdl/issue/{path}.py", old=old, new=new, task=task, depth=depth)
+
+
+MUTANTS = (
+    _mutant(
+        "the last column is left out",
+        "split",
+        "column_last.eq(next_column > n_last)",
+        "column_last.eq(next_column >= n_last)",
+        "mma_split",
+        6,
+    ),
+    _mutant(
+        "every tile of A has as many rows as the last",
+        "split",
+        "Mux(i == fields.i_last, fields.m_last, fields.m_most)",
+        "fields.m_last",
+        "mma_split",
+        10,
+    ),
+    _mutant(
+        "A is given up before the last B",
+        "split",
+        "block_last & (j == fields.j_last) & ~fields.shared",
+        "block_last & ~fields.shared",
+        "mma_split",
+        10,
+    ),
+    _mutant(
+        "the next A starts at the wrong group of C",
+        "split",
+        "c_group.eq(c_row + fields.i_stride)",
+        "c_group.eq(c_group + fields.i_stride)",
+        "mma_split",
+        10,
+    ),
+    _mutant(
+        "the walk ends with the first A",
+        "split",
+        "                & block_last\n                & (i == fields.i_last)\n",
+        "                & block_last\n",
+        "mma_split",
+        10,
+    ),
+    _mutant(
+        "a word is read once too little while transposing",
+        "split",
+        "with m.If(part == parts - 1):",
+        "with m.If(part == parts - 2):",
+        "mma_split",
+        8,
+    ),
+    _mutant(
+        "a part may end a byte behind the line",
+        "split",
+        "cut.eq(room < (row_end - first) + 1)",
+        "cut.eq(room < row_end - first)",
+        "ldst_split",
+        6,
+    ),
+    _mutant(
+        "after a cut the row starts again",
+        "split",
+        "m.d.sync += [addr.eq(next_addr), first.eq(last + 1)]",
+        "m.d.sync += [addr.eq(next_addr), first.eq(0)]",
+        "ldst_split",
+        8,
+    ),
+    _mutant(
+        "the next group lies a row further on",
+        "split",
+        "Mux(last_slice, fields.pitch - (slice_ << rb_log2), row_bytes) - first",
+        "row_bytes - first",
+        "ldst_split",
+        10,
+    ),
+    _mutant(
+        "zeroing starts a row late",
+        "split",
+        "fill_row.eq(Mux(active, rows_last + 1, 0))",
+        "fill_row.eq(Mux(active, rows_last + 2, 0))",
+        "ldst_split",
+        12,
+    ),
+    _mutant(
+        "a burst is promised across the line",
+        "split",
+        "            & (next_start < cfg.line_bytes)\n",
+        "",
+        "ldst_split",
+        8,
+    ),
+    _mutant(
+        "downwards the next tile is one row on",
+        "split",
+        "Mux(next_tile_down, to_next_tile, fields.stride)",
+        "fields.stride",
+        "ldst_split",
+        10,
+    ),
+    _mutant(
+        "the circle of parts starts at the first part",
+        "vector_split",
+        "part.eq(self.fields.part_first)",
+        "part.eq(0)",
+        "vector_split",
+        6,
+    ),
+    _mutant(
+        "one part too many",
+        "vector_split",
+        "Mux(part == fields.part_last, 0, part + 1)",
+        "part + 1",
+        "vector_split",
+        10,
+    ),
+    _mutant(
+        "the last block is left out",
+        "vector_split",
+        "block_last.eq(block == fields.m_last[cfg.m_par_log2 :])",
+        "block_last.eq(block + 1 >= fields.m_last[cfg.m_par_log2 :])",
+        "vector_split",
+        10,
+    ),
+    _mutant(
+        "the last part has all its elements",
+        "vector_split",
+        "Mux(part == fields.part_last, fields.k_last, fields.op.k)",
+        "fields.op.k",
+        "vector_split",
+        10,
+    ),
+    _mutant(
+        "a copy ends a tile early",
+        "move_split",
+        "last.eq(block_last & (tile == fields.tiles))",
+        "last.eq(block_last & (tile + 1 >= fields.tiles))",
+        "move_split",
+        14,
+    ),
+    _mutant(
+        "a row is read from the first word",
+        "move_split",
+        """                with m.If(~transposes):
+                    m.d.comb += [
+                        uop.src.block.eq(fields.at[word_bytes_log2:]),
+""",
+        """                with m.If(~transposes):
+                    m.d.comb += [
+                        uop.src.block.eq(0),
+""",
+        "move_split",
+        6,
+    ),
+    _mutant(
+        "tiles are given up at the first word",
+        "move_split",
+        "self.free.eq(Mux(by_tile, block_last, last))",
+        "self.free.eq(Mux(by_tile, 1, last))",
+        "move_split",
+        6,
+    ),
+    _mutant(
+        "a square is written where it was read",
+        "move_split",
+        "row.eq(Mux(reading ^ second, i, j))",
+        "row.eq(Mux(second, i, j))",
+        "transpose_split",
+        68,
+    ),
+    _mutant(
+        "the second square of a pair is forgotten",
+        "move_split",
+        "pair_last = (i == j) | second",
+        "pair_last = (i == j) | (second == second)",
+        "transpose_split",
+        68,
+    ),
+    _mutant(
+        "the words of a square are counted without a step",
+        "move_split",
+        """            with m.If(self.step):
+                m.d.sync += word.eq(word + 1)
+""",
+        """            with m.If(1):
+                m.d.sync += word.eq(word + 1)
+""",
+        "transpose_stall",
+        8,
+    ),
+)
