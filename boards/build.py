@@ -22,6 +22,7 @@ from hdl.cli import CommandError, Parser, run_command
 from hdl.config import ConfigError, preset
 from hdl.settings import apply_settings
 
+from .l2 import check_size
 from .pll import PllClock, PllSettings, pll_settings
 from .top import BoardTop
 from .uart import MIN_DIVISOR
@@ -185,6 +186,7 @@ def _build(spec: BoardSpec, options: Namespace) -> int:
                 f"--baud {options.baud} is not possible: use 1 to "
                 f"{int(settings.hz / MIN_DIVISOR)} at this clock"
             )
+        check_size(cfg, options.l2)
         design = Bitstream(spec, cfg, settings, l2_bytes=options.l2, divisor=divisor)
     except ImportError:
         raise CommandError("amaranth-boards is not installed: pip install '.[fpga]'") from None

@@ -11,10 +11,19 @@ from amaranth.lib.wiring import In, Out
 from hdl.config import Config
 from hdl.interfaces import l2_read_members, l2_write_members
 
-__all__ = ["REQUESTS", "L2Memory"]
+__all__ = ["REQUESTS", "L2Memory", "check_size"]
 
 REQUESTS = 4
 """Requests, and answers to writes, that wait on a channel."""
+
+
+def check_size(cfg: Config, size: int) -> None:
+    """Raise ValueError unless `L2Memory` can be of that size."""
+    if size & (size - 1) or not 2 * cfg.bus_bytes <= size <= 1 << min(32, cfg.addr_bits - 1):
+        raise ValueError(
+            f"L2 memory of {size} bytes is not built: use a power of two from "
+            f"{2 * cfg.bus_bytes} to {1 << min(32, cfg.addr_bits - 1)}"
+        )
 
 
 class L2Memory(wiring.Component):
@@ -27,7 +36,7 @@ class L2Memory(wiring.Component):
     Parameters
     ----------
     cfg : the core; it gives the widths of the ports.
-    size : bytes, a power of two, at least two beats.
+    size : bytes; see `check_size`.
 
     Members
     -------
@@ -48,11 +57,6 @@ class L2Memory(wiring.Component):
     BYTE_LATENCY = 3
 
     def __init__(self, cfg: Config, size: int):
-        if size & (size - 1) or not 2 * cfg.bus_bytes <= size <= 1 << cfg.addr_bits:
-            raise ValueError(
-                f"L2 memory of {size} bytes is not built: use a power of two from "
-                f"{2 * cfg.bus_bytes} to {1 << cfg.addr_bits}"
-            )
         self.cfg = cfg
         self.size = size
         self.size_log2 = size.bit_length() - 1

@@ -35,6 +35,9 @@ from sim.engines.build import (
     run_tool,
 )
 
+from .l2 import check_size
+from .uart import MIN_DIVISOR
+
 __all__ = ["SimulatedBoard", "main", "serve"]
 
 PROGRAM = "boards.simulate"
@@ -72,6 +75,9 @@ class SimulatedBoard:
         divisor: int = 4,
         progress: bool = True,
     ):
+        check_size(cfg, l2_bytes)
+        if divisor < MIN_DIVISOR:
+            raise ValueError(f"divisor = {divisor} is too low: use {MIN_DIVISOR} or more")
         path = _library(cfg, l2_bytes, depth, divisor, progress)
         self._library = ctypes.CDLL(str(path))
         self._library.board_open.restype = ctypes.c_void_p
