@@ -187,13 +187,13 @@ def _build(spec: BoardSpec, options: Namespace) -> int:
                 f"{int(settings.hz / MIN_DIVISOR)} at this clock"
             )
         check_size(cfg, options.l2)
-        design = Bitstream(spec, cfg, settings, l2_bytes=options.l2, divisor=divisor)
     except ImportError:
         raise CommandError("amaranth-boards is not installed: pip install '.[fpga]'") from None
     except (ConfigError, ValueError) as error:
         raise CommandError(str(error)) from None
     folder = Path(options.folder) if options.folder else _BUILD / spec.name
     tools = {} if options.dry_run else _tools()
+    design = Bitstream(spec, cfg, settings, l2_bytes=options.l2, divisor=divisor)
     started = time.monotonic()
     _note(spec, f"writing the netlist of {cfg.name} at {settings.hz / 1e6:g} MHz into {folder}")
     with _environment(tools):

@@ -16,7 +16,8 @@ from boards.build import main, report
 from hdl.config import PRESETS
 
 SPECS = {spec.name: spec for spec in (ulx3s.SPEC, icepi_zero.SPEC)}
-SMALL = ("--set", *"formats=int8 tiles=16 rows=4 row_bits=64 bus_bits=64 m_par=1 n_par=1".split())
+SMALL = ("--set", "formats=int8", "tiles=16", "rows=4", "row_bits=64", "bus_bits=64", "m_par=1")
+SMALL = (*SMALL, "n_par=1", "slots=2")
 CLOCKS = {"ulx3s": ("clk25", 25), "icepi_zero": ("clk50", 50)}
 
 
@@ -24,7 +25,7 @@ CLOCKS = {"ulx3s": ("clk25", 25), "icepi_zero": ("clk50", 50)}
 def test_dry_run_writes_the_netlist_and_its_constraints(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(build.shutil, "which", lambda *_, **__: None)  # needs no tools
     spec, (pin, mhz) = SPECS[name], CLOCKS[name]
-    assert main(spec, [*SMALL, "slots=2", "--dry-run", "-o", str(tmp_path / "b")]) == 0
+    assert main(spec, [*SMALL, "--dry-run", "-o", str(tmp_path / "b")]) == 0
     netlist = (tmp_path / "b" / "top.il").read_text()
     assert "cell \\EHXPLLL " in netlist and "parameter \\CLKOP_DIV " in netlist
     constraints = (tmp_path / "b" / "top.lpf").read_text()
@@ -100,7 +101,7 @@ def test_bitstream_of_a_small_core(name, tmp_path):
     """Every tool runs; the presets take an hour and more."""
     folder = tmp_path / "b"
     run = subprocess.run(
-        [sys.executable, "-m", f"boards.{name}", *SMALL, "slots=2", "-o", str(folder)],
+        [sys.executable, "-m", f"boards.{name}", *SMALL, "-o", str(folder)],
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,
