@@ -108,6 +108,7 @@ class Bitstream(Elaboratable):
         m.submodules.clock = clock = PllClock(self.settings)
         m.d.comb += clock.pin.eq(platform.request(platform.default_clk).i)
         m.submodules.top = top = self.top
+        m.d.comb += top.reset.eq(clock.reset)
         uart = platform.request("uart")
         m.d.comb += [top.rx.eq(uart.rx.i), uart.tx.o.eq(top.tx)]
         for index, state in enumerate((top.running, ~top.idle)[: self.spec.leds]):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, Signal
 from amaranth.lib import wiring
-from amaranth.lib.cdc import ResetSynchronizer
-from amaranth.lib.wiring import In
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
 
 __all__ = ["PllClock", "PllSettings", "pll_settings"]
 
@@ -57,7 +57,7 @@ def pll_settings(input_hz: float, hz: float) -> PllSettings:
 
 
 class PllClock(wiring.Component):
-    """The domain `sync` from a pin's clock, in reset until the PLL has locked.
+    """The domain `sync` from a pin's clock, without a reset of its own.
 
     Parameters
     ----------
@@ -66,15 +66,16 @@ class PllClock(wiring.Component):
     Members
     -------
     pin : the board's clock.
+    reset : the PLL has not locked yet, a register of `sync`.
     """
 
     def __init__(self, settings: PllSettings):
         self.settings = settings
-        super().__init__({"pin": In(1)})
+        super().__init__({"pin": In(1), "reset": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = ClockDomain()
+        m.domains.sync = ClockDomain(reset_less=True)
         locked = Signal()
         s = self.settings
         # Half of the output's period, in steps of the oscillator's: CLKOP rises with the input.
@@ -110,5 +111,5 @@ class PllClock(wiring.Component):
             o_CLKOP=ClockSignal(),
             o_LOCK=locked,
         )
-        m.submodules.reset = ResetSynchronizer(~locked, domain="sync")
+        m.submodules.reset = FFSynchronizer(~locked, self.reset, init=1)
         return m

@@ -29,6 +29,7 @@ void *board_open(uint32_t divisor) {
     board->divisor = divisor;
     board->top.p_rx.set<bool>(true);
     board->top.p_rst.set<bool>(false);
+    board->top.p_reset.set<bool>(false);
     return board;
 }
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 
-from amaranth.hdl import Module, ResetInserter
+from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -77,6 +77,7 @@ class BoardTop(wiring.Component):
 
     Members
     -------
+    reset : reset everything, for two cycles at least. With it, `sync` needs no reset of its own.
     rx, tx : the line as the board sees it.
     running : a program runs.
     idle : no request is on its way, no program runs.
@@ -103,19 +104,32 @@ class BoardTop(wiring.Component):
             depth_log2=self._sequencer.depth_log2,
             divisor=divisor,
         )
-        super().__init__({"rx": In(1, init=1), "tx": Out(1), "running": Out(1), "idle": Out(1)})
+        super().__init__(
+            {
+                "reset": In(1),
+                "rx": In(1, init=1),
+                "tx": Out(1),
+                "running": Out(1),
+                "idle": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
         core, memory, sequencer, link = Core(cfg), self._memory, self._sequencer, self._link
-        m.submodules.receiver = receiver = UartReceiver(self.divisor)
-        m.submodules.transmitter = transmitter = UartTransmitter(self.divisor)
-        m.submodules.link = link
-        resettable = ResetInserter(link.core_reset)
-        m.submodules.core = resettable(core)
-        m.submodules.memory = resettable(memory)
-        m.submodules.sequencer = resettable(sequencer)
+        receiver, transmitter = UartReceiver(self.divisor), UartTransmitter(self.divisor)
+        # Every register has one reset, straight from a register: those nets are long.
+        outer = ResetInserter(self.reset)
+        m.submodules.receiver = outer(receiver)
+        m.submodules.transmitter = outer(transmitter)
+        m.submodules.link = outer(link)
+        core_reset = Signal()
+        m.d.sync += core_reset.eq(self.reset | link.core_reset)
+        inner = ResetInserter(core_reset)
+        m.submodules.core = inner(core)
+        m.submodules.memory = inner(memory)
+        m.submodules.sequencer = inner(sequencer)
 
         for part, members in (
             (memory, {**l2_read_members(cfg), **l2_write_members(cfg)}),
@@ -143,7 +157,7 @@ class BoardTop(wiring.Component):
                 & receiver.idle
                 & transmitter.bytes.ready
                 & ~sequencer.running
-                & ~link.core_reset
+                & ~core_reset
             ),
         ]
         for name in ("entry", "entry_addr", "entry_write", "start", "count", "run", "result_addr"):
