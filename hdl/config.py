@@ -434,6 +434,8 @@ PRESETS: dict[str, Config] = {
             formats=("int4", "int8", "int16", "fp16", "fp32", "fp64"),
         ),
         Config(name="full", frontends=("ame", "xuantie"), formats=("all",), units=("vector",)),
+        # 128 of the 156 multipliers of an ECP5-85F; with 8 slots the core fills 99 % of its LUTs.
+        Config(name="ulx3s", n_par=2, slots=4, addr_bits=32, l2_ids=16, formats=("int8",)),
     )
 }
 """Named configurations that tests run and users may rely on."""
