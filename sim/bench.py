@@ -45,7 +45,7 @@ ENGINE_KINDS = ("speed", "emission", "compile")
 KINDS = (*UNITS, "gemm", "tails", *ENGINE_KINDS, "sweep")
 """What --only takes."""
 
-WIDTH = 150
+WIDTH = 132
 """Of tables that go into a file or a pipe."""
 
 COMPILED = ("verilator", "cxxrtl")

@@ -18,7 +18,6 @@ TITLES = {
     "engines": "The engines and what makes them",
 }
 ENGINE_KINDS = ("speed", "emission", "compile")
-SHARES = ("of bound", "of peak")
 DIGITS = {"cycles": 0, "times": 0, "s": 1, "MB": 1}
 RELATIONS = {">=": "at least", "<=": "at most", "==": "exactly"}
 
@@ -70,12 +69,12 @@ def _margin(row: Row) -> float:
 def _line(rows: list[Row], *, cycles: bool, merge: bool) -> list[str]:
     worst = min(rows, key=lambda row: (row.met is not False, _margin(row)))
     alike = len({row.measured for row in rows}) == 1
+    own = len({row.target for row in rows}) > 1
     name = worst.name
     if len(rows) > 1:
-        name += f" ({len(rows)} cases" + ("" if alike else f", worst: {worst.case}") + ")"
+        name += f" ({len(rows)} cases" + ("" if alike or own else f", worst: {worst.case}") + ")"
     elif not merge or worst.case not in ("", *name.rsplit(", ", 1)):
         name += f", {worst.case}" if worst.case else ""
-    own = len({row.target for row in rows}) > 1
     if own:
         low, high = min(row.measured for row in rows), max(row.measured for row in rows)
         measured = f"{low:,.0f} to {_figure(high, worst.unit)}"
@@ -92,8 +91,8 @@ def _line(rows: list[Row], *, cycles: bool, merge: bool) -> list[str]:
 
 
 def _figure(value: float, unit: str) -> str:
-    if unit in SHARES or unit.startswith("of "):
-        return f"{100 * value:.1f} % {unit}"
+    if unit.startswith("of "):
+        return f"{100 * value:.2f} % {unit}"
     return f"{value:,.{DIGITS.get(unit, 3)}f} {unit}"
 
 

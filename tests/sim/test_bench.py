@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def test_rows_alike_are_one_line_that_shows_the_worst() -> None:
     text = shown(rows)
     assert text.count("work") == 2  # with the heading
     assert "(3 cases, worst: b)" in text
-    assert "50.0 % of bound" in text
+    assert "50.00 % of bound" in text
     assert "MISSED" in text
 
 
@@ -198,3 +199,10 @@ def test_plots(suffix: str, start: bytes, tmp_path) -> None:
         plot_sweep(rows, str(path))
     assert first.read_bytes().startswith(start)
     assert len(first.read_bytes()) > 10_000
+
+
+def test_the_document_names_every_bit() -> None:
+    """docs/performance.md has the table of hdl/activity.py."""
+    text = (Path(bench.__file__).parents[1] / "docs" / "performance.md").read_text()
+    for name, meaning in ACTIVITY.items():
+        assert f"| `{name}` | {meaning} |" in text, name
