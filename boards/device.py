@@ -48,8 +48,6 @@ class Line(Protocol):
     def read(self, size: int, /) -> bytes:
         """Up to `size` bytes, fewer when the timeout passes."""
 
-    def reset_input_buffer(self) -> object: ...
-
 
 class RequestLike(Protocol):
     """What a program is made of (`sim.program.Request`)."""

