@@ -32,6 +32,7 @@ from .engines import ENGINES, EngineMissing
 from .gemm_call import DEFAULT_LATENCY, TRANSPOSES, GemmResult, gemm
 from .gemm_run import GemmRun, run_gemm
 from .kernels import BLOCKS, GemmProblem, Matrix
+from .recording import add_recording_options, recording
 from .reference.numerics import output
 
 __all__ = ["GemmProblem", "GemmResult", "GemmRun", "Matrix", "gemm", "main", "run_gemm"]
@@ -78,6 +79,7 @@ def _parser() -> Parser:
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers")
     parser.add_argument("--latency", type=int, default=DEFAULT_LATENCY, help="of L2, in cycles")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_recording_options(parser)
     return parser
 
 
@@ -169,7 +171,8 @@ def _command(options: Namespace) -> int:
         arrays = _arrays(options)
         names = ("ft", "bovf", "acc", "sat", "rnd", "alpha", "beta", "trans", "pack")
         names += ("lda", "ldb", "ldc", "tiling", "preset", "engine", "latency", "seed")
-        result = gemm(*arrays, **{name: getattr(options, name) for name in names})
+        with recording(options):
+            result = gemm(*arrays, **{name: getattr(options, name) for name in names})
     except (ValueError, ConfigError, EngineMissing) as error:
         raise CommandError(str(error)) from None
     except SimulationError as error:

@@ -183,3 +183,18 @@ def test_a_refused_4x4_is_shown(capsys) -> None:
         capsys, 32, 32, 16, "--tiling", "4x4", "--engine", "model", "--preset", "ame32-split"
     )
     assert status == 0 and "tiling 4x4," in out and "guard_fallback" not in out
+
+
+def test_a_run_can_be_recorded(capsys, tmp_path) -> None:
+    """A waveform, and a line of activity for each cycle of the product."""
+    vcd, trace = tmp_path / "a.vcd", tmp_path / "a.csv"
+    options = ("--preset", "tiny", "--engine", "pysim", "--vcd", str(vcd), "--activity", str(trace))
+    assert gemm.main(["2", "3", "4", *options, "--json"]) == 0
+    cycles = json.loads(capsys.readouterr().out)["cycles"]
+    header, *lines = trace.read_text().splitlines()
+    assert header.startswith("run,cycle,mac_uop,")
+    assert len(lines) >= cycles
+    assert sum(line.split(",")[2] == "1" for line in lines) == 3  # 2 x 3 results, 2 x 1 a uop
+    assert vcd.read_text().startswith("$")
+    status, _, err = run(capsys, "2", "3", "4", "--activity", str(trace))
+    assert status == 2 and "needs an engine that simulates hardware" in err
