@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import ClockDomain, ClockSignal, Elaboratable, Module, Value
+from amaranth.lib import io
 
 from hdl.cli import CommandError, Parser, run_command
 from hdl.config import ConfigError, preset
@@ -65,7 +66,6 @@ class BoardSpec:
     l2_bytes : memory by default.
     baud : of the serial line by default.
     leds : LEDs that show the link's state.
-    connect : further outputs of the board, given the platform and the module.
     """
 
     name: str
@@ -76,7 +76,6 @@ class BoardSpec:
     l2_bytes: int
     baud: int = 1_000_000
     leds: int = 2
-    connect: Callable[[Any, Module], None] | None = None
 
 
 class Bitstream(Elaboratable):
@@ -105,16 +104,27 @@ class Bitstream(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
+
+        def buffer(name: str, port: io.PortLike, direction: str) -> Value:
+            """The level of a pin."""
+            m.submodules[f"{name}_buffer"] = found = io.Buffer(direction, port)
+            return found.i if direction == "i" else found.o
+
         m.submodules.clock = clock = PllClock(self.settings)
-        m.d.comb += clock.pin.eq(platform.request(platform.default_clk).i)
+        m.domains.sync = ClockDomain(reset_less=True)
+        m.d.comb += ClockSignal().eq(clock.out)
+        default = platform.request(platform.default_clk, dir="-")
+        m.d.comb += clock.pin.eq(buffer("clock", default, "i"))
         m.submodules.top = top = self.top
-        m.d.comb += top.reset.eq(clock.reset)
-        uart = platform.request("uart")
-        m.d.comb += [top.rx.eq(uart.rx.i), uart.tx.o.eq(top.tx)]
+        uart = platform.request("uart", dir="-")
+        m.d.comb += [
+            top.reset.eq(clock.reset),
+            top.rx.eq(buffer("rx", uart.rx, "i")),
+            buffer("tx", uart.tx, "o").eq(top.tx),
+        ]
         for index, state in enumerate((top.running, ~top.idle)[: self.spec.leds]):
-            m.d.comb += platform.request("led", index).o.eq(state)
-        if self.spec.connect is not None:
-            self.spec.connect(platform, m)
+            led = platform.request("led", index, dir="-")
+            m.d.comb += buffer(f"led{index}", led, "o").eq(state)
         return m
 
 
@@ -207,7 +217,7 @@ def _build(spec: BoardSpec, options: Namespace) -> int:
             nextpnr_opts=f"--report report.json --timing-allow-fail --seed {options.seed}",
         )
     try:
-        plan.execute_local(str(folder), run_script=False)
+        plan.extract(str(folder))
     except OSError as error:
         raise CommandError(f"cannot write {folder}: {error.strerror}") from None
     if options.dry_run:

@@ -1,10 +1,10 @@
-"""The PLL of an ECP5: settings for a clock, and the clock domain made from it."""
+"""The PLL of an ECP5: settings for a clock, and the clock made from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, Signal
+from amaranth.hdl import Instance, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -57,7 +57,7 @@ def pll_settings(input_hz: float, hz: float) -> PllSettings:
 
 
 class PllClock(wiring.Component):
-    """The domain `sync` from a pin's clock, without a reset of its own.
+    """The clock of the domain `sync` from a pin's.
 
     Parameters
     ----------
@@ -66,16 +66,16 @@ class PllClock(wiring.Component):
     Members
     -------
     pin : the board's clock.
+    out : what the domain, which needs no reset of its own, is to be driven by.
     reset : the PLL has not locked yet, a register of `sync`.
     """
 
     def __init__(self, settings: PllSettings):
         self.settings = settings
-        super().__init__({"pin": In(1), "reset": Out(1)})
+        super().__init__({"pin": In(1), "out": Out(1), "reset": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = ClockDomain(reset_less=True)
         locked = Signal()
         s = self.settings
         # Half of the output's period, in steps of the oscillator's: CLKOP rises with the input.
@@ -98,7 +98,7 @@ class PllClock(wiring.Component):
             p_CLKOP_FPHASE=0,
             p_FEEDBK_PATH="CLKOP",
             i_CLKI=self.pin,
-            i_CLKFB=ClockSignal(),
+            i_CLKFB=self.out,
             i_RST=0,
             i_STDBY=0,
             i_PHASESEL0=0,
@@ -108,7 +108,7 @@ class PllClock(wiring.Component):
             i_PHASELOADREG=1,
             i_PLLWAKESYNC=0,
             i_ENCLKOP=0,
-            o_CLKOP=ClockSignal(),
+            o_CLKOP=self.out,
             o_LOCK=locked,
         )
         m.submodules.reset = FFSynchronizer(~locked, self.reset, init=1)
