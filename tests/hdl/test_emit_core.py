@@ -22,12 +22,22 @@ WAIVERS = Path(__file__).with_name("verilator.vlt")
 MAX_BYTES = 40e6
 """performance.md section 3."""
 
-presets = pytest.mark.parametrize("name", sorted(PRESETS))
-LARGE = {"full", "mxu8"}
-large_is_slow = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in sorted(PRESETS)],
-)
+AT_NIGHT = {"mxu8"}
+"""Takes minutes in each tool; parts of the same kind are in `full`."""
+
+SECOND_LOOK_AT_NIGHT = {"full", *AT_NIGHT}
+
+
+def presets_but(slow: set[str]) -> pytest.MarkDecorator:
+    """Every preset, some of them in nightly runs only."""
+    marks = {name: [pytest.mark.slow] * (name in slow) for name in sorted(PRESETS)}
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=found) for name, found in marks.items()]
+    )
+
+
+presets = presets_but(AT_NIGHT)
+large_is_slow = presets_but(SECOND_LOOK_AT_NIGHT)
 
 
 @cache
