@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hdl.cli import CommandError
 
-from . import control, numerics, splits
+from . import control, l2, numerics, splits
 from .task import Mutant, Task
 
 __all__ = ["GROUPS", "MUTANTS", "TASKS", "task"]
 
-GROUPS = {module.__name__.rpartition(".")[2]: module for module in (control, numerics, splits)}
+GROUPS = {module.__name__.rpartition(".")[2]: module for module in (control, l2, numerics, splits)}
 """Modules that hold TASKS and MUTANTS, by name."""
 
 TASKS: dict[str, Task] = {t.name: t for group in GROUPS.values() for t in group.TASKS}

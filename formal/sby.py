@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -83,12 +84,12 @@ def _complaint(log: str) -> str:
 
 def _properties(log: str, mode: str) -> str:
     """Names of the properties that failed."""
-    start = "unreached cover statement" if mode == "cover" else "failed assertion"
+    start = "Unreached cover statement at" if mode == "cover" else "failed assertion"
     found = []
     for line in log.splitlines():
         if start in line:
-            name = line.split(start)[1].split()[0].replace("\\", "")
-            found.append(name.removeprefix(f"{Proof.TOP}.{Proof.PREFIX}"))
+            place = re.search(rf"{re.escape(Proof.PREFIX)}(\w+)", line)
+            found.append(place[1] if place else line.split(start)[1].strip())
     return ", ".join(dict.fromkeys(found))
 
 
@@ -121,6 +122,7 @@ def run(
     (folder / "top.il").write_text(text)
     (folder / "run.sby").write_text(
         f"[options]\nmode {mode}\ndepth {depth}\ntimeout {timeout}\n"
+        f"vcd {'off' if mode == 'cover' else 'on'}\n"
         f"[engines]\n{tools.engine}\n"
         "[script]\nread_rtlil top.il\nprep -top top\n"
         "[files]\ntop.il\n"
