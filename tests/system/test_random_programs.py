@@ -160,7 +160,7 @@ def tiny_outcomes(name):
         return [
             outcome(engine, program, personality, seed)
             for personality, (seed, program) in zip(
-                (NASTY, IDEAL), programs(cfg, range(first, first + 2), 12), strict=True
+                (NASTY, IDEAL), programs(cfg, range(first, first + 2), 8), strict=True
             )
         ]
 
