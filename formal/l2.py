@@ -326,12 +326,14 @@ def store(cfg: Config) -> Proof:
     heads = [Signal(cfg.addr_bits - beat_log2, name=f"head{n}") for n in range(depth)]
     lens = [Signal(cfg.len_bits, name=f"len{n}") for n in range(depth)]
     fulls = [Signal(name=f"full{n}") for n in range(depth)]
+    owners = [Signal(cfg.id_bits, name=f"owner{n}") for n in range(depth)]
     done = Signal(cfg.len_bits, name="done_beats")
     over = p.signal(sent & dut.dsa_pad_req_wlast, "burst_over")
     for queue, new in (
         (heads, dut.dsa_pad_req_waddr >> beat_log2),
         (lens, dut.dsa_pad_req_wlen),
         (fulls, dut.dsa_pad_req_fullline),
+        (owners, dut.dsa_pad_req_wid),
     ):
         for n in range(depth):
             with m.If(over & (n + 1 < waiting)):
@@ -344,7 +346,11 @@ def store(cfg: Config) -> Proof:
     with m.Elif(sent):
         m.d.sync += done.eq(done + 1)
     in_flight = Signal(cfg.l2_ids, name="in_flight")
-    p.assume("answers_what_is_out", ~answers | in_flight.bit_select(answer_id, 1))
+    whole = Signal(cfg.l2_ids, name="whole")  # all data came
+    p.assume("answers_what_is_out", ~answers | (in_flight & whole).bit_select(answer_id, 1))
+    m.d.sync += whole.eq(
+        (whole & ~(answers << answer_id)[: cfg.l2_ids]) | (over << owners[0])[: cfg.l2_ids]
+    )
     m.d.sync += in_flight.eq(
         (in_flight & ~(answers << answer_id)[: cfg.l2_ids])
         | (requested << dut.dsa_pad_req_wid)[: cfg.l2_ids]

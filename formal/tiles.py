@@ -1,0 +1,285 @@
+"""Proofs of the tile file: what a read returns, who waits, and for how long."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Mux, Signal, Value
+
+from hdl.config import Config
+from hdl.issue.fairness import PATIENCE, Fairness
+from hdl.tilefile.file import TileFile
+
+from .harness import Proof
+from .storage import registers_in
+from .task import Mutant, Task
+
+__all__ = ["MUTANTS", "TASKS"]
+
+
+def tile_file(cfg: Config) -> Proof:
+    """Every read returns the last write of each byte, whatever all ports do; fixed priorities.
+
+    A read and a write that meet on one word are left out: the scoreboard never lets them
+    (`issue` proves it), and the design promises nothing of them.
+    """
+    p = Proof()
+    dut = TileFile(cfg)
+    with registers_in("hdl.tilefile.bank"):
+        inside = p.add("file", dut, free=True)
+    m = p.m
+    tile, row = p.const(cfg.tile_bits, "tile"), p.const(cfg.rows_log2, "row")
+    byte = p.const(cfg.row_bytes_log2, "byte")
+    block = p.signal(row >> cfg.m_par_log2, "block")
+    in_block = row[: cfg.m_par_log2]
+    in_word = p.signal(Cat(byte, in_block), "byte_of_word")
+
+    def bank(number: Value) -> Value:
+        return number >> cfg.tiles_log2 - cfg.banks_log2
+
+    if cfg.blocks == 1:  # the field is there, but there is only block 0
+        for name, port in {"a": dut.a, "b": dut.b, "c": dut.c, "result": dut.result}.items():
+            p.assume(f"{name}_block", port.addr.block == 0)
+        p.assume("load_block", dut.load.payload.block == 0)
+
+    # -- the byte as writes leave it -----------------------------------------------------------
+    result, load = dut.result, dut.load
+    to_word = p.signal(
+        result.valid & (result.addr.tile == tile) & (result.addr.block == block), "result_here"
+    )
+    loaded = p.signal(
+        load.valid & load.ready & (load.payload.tile == tile) & (load.payload.block == block),
+        "load_here",
+    )
+    known, last = Signal(name="known"), Signal(8, name="last_write")
+    by_result = p.signal(to_word & result.mask.bit_select(in_word, 1), "by_result")
+    by_load = p.signal(
+        loaded & load.payload.rows.bit_select(in_block, 1) & load.payload.mask.bit_select(byte, 1),
+        "by_load",
+    )
+    with m.If(by_result):
+        m.d.sync += [known.eq(1), last.eq(result.data.word_select(in_word, 8))]
+    with m.If(by_load):
+        m.d.sync += [known.eq(1), last.eq(load.payload.data.word_select(byte, 8))]
+    p.check("one_write", ~(by_result & by_load))
+    meets = p.signal(to_word | loaded, "meets")
+
+    # -- reads -----------------------------------------------------------------------------------
+    reads = {"a": dut.a, "b": dut.b, "c": dut.c, "store": dut.store}
+    for name, port in reads.items():
+        if name == "store":
+            here = (port.addr.tile == tile) & (port.addr.row == row)
+            got = port.data.word_select(byte, 8)
+        else:
+            here = (port.addr.tile == tile) & (port.addr.block == block)
+            got = port.data.word_select(in_word, 8)
+        granted = p.signal(port.valid & port.ready & here, f"{name}_granted")
+        comes = p.past(granted & known & ~meets, f"{name}_comes")
+        expected = p.past(last, f"{name}_expected")
+        p.check(f"{name}_is_last_write", ~comes | (got == expected))
+        p.cover(f"{name}_returns", comes & (expected == 0xA5))
+
+    # -- priorities ------------------------------------------------------------------------------
+    def before(port, others) -> Value:
+        """How many others want the bank of a port."""
+        same = [o.valid & (bank(o.addr.tile) == bank(port.addr.tile)) for o in others]
+        total = Value.cast(0)
+        for other in same:
+            total = total + other
+        return total
+
+    p.check("c_never_waits", dut.c.ready)
+    p.check("a_never_waits", dut.a.ready)
+    b_fits = before(dut.b, (dut.c, dut.a)) < 2
+    p.check("b_waits_for_c_and_a", ~dut.b.valid | (dut.b.ready == b_fits))
+    store_fits = before(dut.store, (dut.c, dut.a, dut.b)) < 2
+    p.check("store_waits_for_two", ~dut.store.valid | (dut.store.ready == store_fits))
+    busy = result.valid & (bank(result.addr.tile) == bank(load.payload.tile))
+    p.check("load_waits_for_result", ~load.valid | (load.ready == ~busy))
+    p.cover("all_in_one_bank", dut.store.valid & ~dut.store.ready & ~dut.b.ready & dut.b.valid)
+    p.cover("load_lost", load.valid & ~load.ready)
+
+    # Both copies in the bank hold the byte.
+    depth = cfg.tiles_per_bank * cfg.blocks
+    low_bits = cfg.tiles_log2 - cfg.banks_log2
+    address = p.signal(Cat(block[: cfg.blocks_log2], tile[:low_bits]), "address")
+    for number in range(cfg.all_banks):
+        for copy in range(2):
+            memory = inside.part(f"bank{number}").part(f"copy{copy}")
+            words = Cat(memory(f"word{n}") for n in range(depth))
+            held = words.word_select(address, cfg.word_bits).word_select(in_word, 8)
+            mine = bank(tile) == number
+            p.check(f"bank{number}_copy{copy}", ~(known & mine) | (held == last))
+    return p
+
+
+_STALL = 3
+"""Cycles that an operand read may wait, in the model of MAC issue."""
+
+
+def fairness(cfg: Config, depth: int) -> Proof:
+    """A load write that waits gets the result port in a bounded time, however busy the MAC is.
+
+    MAC issue, its pipeline and the move unit are models that write whenever they may; the
+    15-cycle rule is the design's.
+    """
+    p = Proof()
+    m = p.m
+    dut = Fairness(cfg, mac_depth=depth)
+    inside = p.add("fairness", dut)
+    wants, issues, reads = (p.any(1, n) for n in ("load_wants", "mac_issues", "operands_read"))
+    moves, others = p.any(1, "move_wants"), p.any(2, "others_wait")
+
+    full = Signal(name="issue_full")
+    go = p.signal(full & reads, "mac_go")
+    grant = p.signal(issues & (~full | reads) & ~dut.skip, "mac_grant")
+    stalled = Signal(range(_STALL + 1), name="stalled")
+    with m.If(reads):
+        m.d.sync += full.eq(0)
+    with m.If(grant):
+        m.d.sync += full.eq(1)
+    with m.If(full & ~reads):
+        m.d.sync += stalled.eq(stalled + 1)
+    with m.Else():
+        m.d.sync += stalled.eq(0)
+    p.assume("operands_come", ~full | reads | (stalled != _STALL))
+    mac = Signal(depth, name="mac_pipe")
+    m.d.sync += mac.eq(Cat(go, mac[:-1]))
+    move_stages = 3
+    move = Signal(move_stages, name="move_pipe")
+    move_go = moves & ~mac[-1 - move_stages] & ~dut.load_starved
+    m.d.sync += move.eq(Cat(move_go, move[:-1]))
+    p.check("one_result", ~(mac[-1] & move[-1]))
+    port_busy = p.signal(mac[-1] | move[-1], "port_busy")
+    lost = p.signal(wants & port_busy, "load_lost")
+    was_lost = p.past(lost, "was_lost")
+    p.assume("load_holds", ~was_lost | wants)
+    m.d.comb += [
+        dut.waiting.eq(Cat(lost, others)),
+        dut.skipped.eq(dut.skip & (~full | reads)),
+    ]
+    bound = PATIENCE + _STALL + 1 + depth + 1
+    waits = Signal(range(2 * bound), name="waits")
+    with m.If(~lost):
+        m.d.sync += waits.eq(0)
+    with m.Elif(waits != 2 * bound - 1):
+        m.d.sync += waits.eq(waits + 1)
+    p.check("load_is_served", waits <= bound)
+    count = inside("load_lost")
+    again = PATIENCE + depth
+    p.check("counted", count == Mux(waits <= again, waits, PATIENCE + (waits - again - 1)))
+    p.cover("starved", lost & (waits == PATIENCE + 2))
+    p.cover("served_after_starving", ~lost & wants & (waits > PATIENCE))
+    p.cover("skipped", dut.skipped)
+    return p
+
+
+_FILE = Config(tiles=4, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1)
+_FAIR_DEPTH = 6
+
+TASKS = (
+    Task(
+        name="tile_file",
+        about="reads return the last write of any byte; priorities",
+        parameters="4 tiles, rows 4 x 64 bit, words of 2 rows, 2 banks",
+        build=lambda: tile_file(_FILE),
+        depth=2,
+        cover=5,
+        quick=True,
+    ),
+    Task(
+        name="tile_file_split",
+        about="the same with a C file",
+        parameters="2 x 4 tiles, rows 2 x 64 bit, words of 2 rows, 2 x 2 banks",
+        build=lambda: tile_file(_FILE.replace(accumulators="split", rows=2)),
+        depth=2,
+        cover=5,
+    ),
+    Task(
+        name="fairness",
+        about="a load write is served in a bounded time; MAC and moves as models",
+        parameters=f"MAC depth {_FAIR_DEPTH}, operand reads wait {_STALL} cycles at most",
+        build=lambda: fairness(_FILE, _FAIR_DEPTH),
+        depth=PATIENCE + _STALL + _FAIR_DEPTH + 6,
+        cover=PATIENCE + _STALL + _FAIR_DEPTH + 8,
+    ),
+)
+
+
+def _mutant(name: str, path: str, old: str, new: str, task: str, depth: int) -> Mutant:
+    return Mutant(name=name, path=path, old=old, new=new, task=task, depth=depth)
+
+
+_FILE_PATH = "hdl/tilefile/file.py"
+MUTANTS = (
+    _mutant(
+        "B reads port 1 beside the store",
+        _FILE_PATH,
+        'b_on_0.eq((hits["b"] & store_hits).any())',
+        "b_on_0.eq(0)",
+        "tile_file",
+        5,
+    ),
+    _mutant(
+        "a lost store takes the port",
+        _FILE_PATH,
+        'store_hits.eq(Mux(store_lost, 0, hits["store"]))',
+        'store_hits.eq(hits["store"])',
+        "tile_file",
+        5,
+    ),
+    _mutant(
+        "a load writes into the word of the result",
+        _FILE_PATH,
+        "self.load.ready.eq(~(result_hits & load_hits).any())",
+        "self.load.ready.eq(1)",
+        "tile_file",
+        5,
+    ),
+    _mutant(
+        "a load writes every row of the word",
+        _FILE_PATH,
+        "load.mask & row.replicate(cfg.row_bytes)",
+        "load.mask",
+        "tile_file",
+        5,
+    ),
+    _mutant(
+        "the bank of the data is that of the next address",
+        _FILE_PATH,
+        "m.d.sync += bank_q.eq(bank_of(port.addr.tile))",
+        "m.d.comb += bank_q.eq(bank_of(port.addr.tile))",
+        "tile_file",
+        5,
+    ),
+    _mutant(
+        "the second copy is never written",
+        "hdl/tilefile/bank.py",
+        "write.en.eq(self.write_mask)",
+        "write.en.eq(self.write_mask if port == 0 else 0)",
+        "tile_file",
+        5,
+    ),
+    _mutant(
+        "a starving load does not skip a uop",
+        "hdl/issue/fairness.py",
+        "due[index].eq(waiting & (lost == PATIENCE - 1))",
+        "due[index].eq(0)",
+        "fairness",
+        PATIENCE + _STALL + _FAIR_DEPTH + 8,
+    ),
+    _mutant(
+        "moves take the gap of a starving load",
+        "hdl/issue/fairness.py",
+        "self.load_starved.eq(lost >= PATIENCE)",
+        "self.load_starved.eq(0)",
+        "fairness",
+        PATIENCE + _STALL + _FAIR_DEPTH + 8,
+    ),
+    _mutant(
+        "a skip is forgotten at once",
+        "hdl/issue/fairness.py",
+        "with m.If(self.skipped):",
+        "with m.If(self.skip):",
+        "fairness",
+        PATIENCE + _STALL + 4 * _FAIR_DEPTH,
+    ),
+)
