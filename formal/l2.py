@@ -13,7 +13,7 @@ from hdl.l2.store import StorePipe
 
 from .harness import Proof
 from .storage import registers_in
-from .task import Mutant, Task
+from .task import Task
 
 __all__ = ["MUTANTS", "TASKS"]
 
