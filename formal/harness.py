@@ -28,7 +28,8 @@ __all__ = ["Inside", "Proof"]
 class Inside:
     """The signals that a part of the design drives, by name, and those of its submodules.
 
-    Invariants talk about state that has no port. Names that a part uses twice cannot be asked for.
+    Invariants talk about state that has no port. A name that a port and a register share means the
+    register.
 
     Parameters
     ----------
@@ -38,18 +39,20 @@ class Inside:
 
     def __init__(self, fragment: Fragment, name: str):
         self._name = name
-        self._signals: dict[str, list[Signal]] = {}
+        self._signals: dict[str, dict[str, list[Signal]]] = {}
         self._parts = {}
-        for statements in fragment.statements.values():
+        for domain, statements in fragment.statements.items():
             for signal in statements._lhs_signals():
-                self._signals.setdefault(signal.name, []).append(signal)
+                by_domain = self._signals.setdefault(signal.name, {})
+                by_domain.setdefault(domain, []).append(signal)
         for part, part_name, _ in fragment.subfragments:
             if part_name is not None:
                 self._parts[part_name] = part
 
     def __call__(self, name: str, shape=None) -> Signal | ValueCastable:
         """The signal called `name`, seen as a `shape` (a layout) if one is given."""
-        found = self._signals.get(name, [])
+        by_domain = self._signals.get(name, {})
+        found = by_domain.get("sync") or by_domain.get("comb", [])
         if len(found) != 1:
             raise KeyError(f"{self._name} drives {len(found)} signals called {name!r}")
         return found[0] if shape is None else shape(found[0])

@@ -446,7 +446,8 @@ TASKS = (
         parameters=_PARAMETERS.format(64, 2),
         build=lambda: load(_ONE_BEAT),
         mode="bmc",
-        depth=12,
+        timeout=1500,
+        depth=11,
         cover=14,
     ),
     Task(
@@ -455,7 +456,8 @@ TASKS = (
         parameters=_PARAMETERS.format(128, 2),
         build=lambda: load(_TWO_BEATS),
         mode="bmc",
-        depth=11,
+        timeout=1500,
+        depth=10,
         cover=14,
     ),
     Task(
@@ -464,7 +466,8 @@ TASKS = (
         parameters=_PARAMETERS.format(64, 2),
         build=lambda: store(_ONE_BEAT),
         mode="bmc",
-        depth=12,
+        timeout=1500,
+        depth=11,
         cover=16,
     ),
     Task(
@@ -473,6 +476,7 @@ TASKS = (
         parameters=_PARAMETERS.format(128, 2),
         build=lambda: store(_TWO_BEATS),
         mode="bmc",
+        timeout=1500,
         depth=11,
         cover=16,
     ),

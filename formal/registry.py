@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from hdl.cli import CommandError
 
-from . import control, l2, numerics, splits, tiles
+from . import control, issue, l2, numerics, splits, tiles
 from .task import Mutant, Task
 
 __all__ = ["GROUPS", "MUTANTS", "TASKS", "task"]
 
 GROUPS = {
-    module.__name__.rpartition(".")[2]: module for module in (control, l2, numerics, splits, tiles)
+    module.__name__.rpartition(".")[2]: module
+    for module in (control, issue, l2, numerics, splits, tiles)
 }
 """Modules that hold TASKS and MUTANTS, by name."""
 

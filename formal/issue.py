@@ -1,0 +1,514 @@
+"""Proofs of the scoreboard and the slots: no hazard, age order, and no deadlock."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
+
+from hdl.config import Config
+from hdl.interfaces import InstrKind, instr
+from hdl.isa import MoveOp
+from hdl.issue.scoreboard import Scoreboard
+from hdl.issue.slots import Slots
+
+from .harness import Proof
+from .task import Mutant, Task
+
+__all__ = ["MUTANTS", "TASKS"]
+
+
+def _delay(p: Proof, value: Value, cycles: int, name: str) -> Value:
+    for age in range(1, cycles + 1):
+        value = p.past(value, f"{name}_{age}")
+    return value
+
+
+# -- the scoreboard ---------------------------------------------------------------------------
+
+
+def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
+    """A tile stays claimed until its last write has landed; a word until a read would see it."""
+    p = Proof()
+    dut = Scoreboard(cfg, mac_depth=mac_depth, loop=loop, words=1)
+    inside = p.add("board", dut, free=True)
+    m = p.m
+    tile = p.const(cfg.tile_bits, "tile")
+    p.assume("go_waits", ~dut.mac_go | dut.mac_waiting)
+
+    # Results land mac_depth cycles after the operand read. A reader that is held back by the last
+    # cycle but one passes an issue register, so it reads after them.
+    goes = dut.mac_go & dut.mac_writes & (dut.mac_c.tile == tile)
+    landing = [goes] + [_delay(p, goes, n, f"goes{n}") for n in range(1, mac_depth)]
+    waits = dut.mac_waiting & dut.mac_writes & (dut.mac_c.tile == tile)
+    busy = waits | Cat(landing[1:]).any()
+    p.check("accumulating", dut.accumulating.bit_select(tile, 1) == busy)
+
+    # Loads: as many as were issued and not retired. Each row comes in two parts at most.
+    out = Signal(range(2 * cfg.rows + 1), name="out")
+    up = p.signal(dut.load_issue & (dut.load_tile == tile), "up")
+    down = p.signal(dut.load_retired & (dut.load_retired_tile == tile), "down")
+    m.d.sync += out.eq(out + up - down)
+    p.assume("loads_come_back_once", ~down | (out != 0))
+    p.assume("loads_of_a_tile", ~up | down | (out != 2 * cfg.rows))
+    counts = Cat(inside(f"loads{n}") for n in range(cfg.all_tiles))
+    p.check("counted", counts.word_select(tile, len(inside("loads0"))) == out)
+    moving = Value.cast(0)
+    for stage in range(Scoreboard.MOVE_STAGES):
+        here = getattr(dut, f"move_write_tile{stage}") == tile
+        moving = moving | (getattr(dut, f"move_writing{stage}") & here)
+    p.check("writing", dut.writing.bit_select(tile, 1) == ((out != 0) | moving))
+
+    reading = dut.mac_waiting & ((dut.mac_a == tile) | (dut.mac_b == tile))
+    for stage in range(2):
+        here = getattr(dut, f"store_tile{stage}") == tile
+        reading = reading | (getattr(dut, f"store_waiting{stage}") & here)
+    reading = reading | (dut.move_reading & (dut.move_read_tile == tile))
+    p.check("reading", dut.reading.bit_select(tile, 1) == reading)
+    p.check(
+        "idle_is_quiet",
+        ~dut.idle | ~(busy | (out != 0) | moving | reading),
+    )
+
+    # A C read checked now happens no sooner than in the next cycle, and sees what was issued
+    # loop - 1 cycles before it.
+    word = dut.word[0].as_value()
+    same = p.signal(dut.mac_go & dut.mac_writes & (dut.mac_c.as_value() == word), "same")
+    words = [p.signal(dut.mac_c.as_value(), "c_now")]
+    valid = [p.signal(dut.mac_go & dut.mac_writes, "c_goes")]
+    for age in range(1, loop - 1):
+        words.append(p.past(words[-1], f"c_{age}"))
+        valid.append(p.past(valid[-1], f"c_valid{age}"))
+    missed = dut.mac_waiting & dut.mac_writes & (dut.mac_c.as_value() == word)
+    for age in range(1, loop - 1):
+        missed = missed | (valid[age] & (words[age] == word))
+    p.check("word_busy", dut.word_busy[0] == missed)
+    p.check("word_is_of_a_tile", ~same | dut.word_busy[0])
+    # With nothing in flight by tile, nothing is by word.
+    p.check(
+        "words_within_tiles",
+        ~missed | (dut.word[0].tile != tile) | dut.accumulating.bit_select(tile, 1),
+    )
+    p.cover("results_and_loads", busy & (out == 3))
+    p.cover("free_again", _delay(p, goes, mac_depth + 1, "long_ago") & ~busy)
+    p.cover("word_free_again", (loop > 2) & ~missed & valid[-1])
+    return p
+
+
+# -- instructions as the decoder makes them -------------------------------------------------------
+
+
+def _tiles(cfg: Config, first: Value, last: Value, most: int, p: Proof, name: str) -> Signal:
+    """The tiles from `first` to `first + last`, as a set."""
+    mask = Value.cast(0)
+    for number in range(most):
+        mask = mask | Mux(last >= number, (1 << number), 0)
+    return p.signal((mask << first)[: cfg.all_tiles], name)
+
+
+def _instruction(p: Proof, cfg: Config, *, kinds=None) -> Signal:
+    """Any instruction that the decoder may make, short ones; claims cover what is walked."""
+    payload = p.any(instr(cfg), "instruction")
+    kind = payload.kind
+    f, ls, v = payload.mma, payload.ldst, payload.move
+    is_mma, is_move = kind == InstrKind.MMA, kind == InstrKind.MOVE
+    is_load, is_store = kind == InstrKind.LOAD, kind == InstrKind.STORE
+
+    # mma: one A, one or two B, results side by side and apart from the operands.
+    a = _tiles(cfg, f.a, Const(0, 1), 1, p, "a_tiles")
+    b = _tiles(cfg, f.b, f.j_last, 2, p, "b_tiles")
+    slices = p.signal(
+        (Mux(f.j_last != 0, f.n_most | f.n_last, f.n_last) << f.width_log2) >> cfg.row_bytes_log2,
+        "c_slices",
+    )
+    c_last = p.signal(f.j_last * f.j_stride + slices, "c_last")
+    c = _tiles(cfg, f.c, c_last, cfg.all_tiles, p, "c_tiles")
+    for name, rule in (
+        ("one_a", f.i_last == 0),
+        ("two_b", f.j_last <= 1),
+        ("apart", (f.j_last == 0) | (slices < f.j_stride)),
+        ("c_inside", f.c + c_last < cfg.all_tiles),
+        ("b_inside", f.b + f.j_last < cfg.all_tiles),
+        ("c_alone", (c & (a | b)) == 0),
+        ("shared", f.shared == (a & b).any()),
+        ("reads", payload.reads == a | b),
+        ("writes", payload.writes == c),
+    ):
+        p.assume(f"mma_{name}", ~is_mma | rule)
+
+    # Loads and stores: two tiles at most, side by side or downwards.
+    named = _tiles(cfg, ls.tile, ls.tiles, 2, p, "named_tiles")
+    for name, rule in (
+        ("two", ls.tiles <= 1),
+        ("inside", ls.tile + ls.tiles < cfg.all_tiles),
+        ("single_slices", (ls.slices_log2 == 0) & (ls.group_stride == 1)),
+        ("bytes", (ls.bytes_most < cfg.row_bytes) & (ls.bytes_last < cfg.row_bytes)),
+        ("pitch", ls.pitch == cfg.row_bytes),
+        ("groups", Mux(ls.down, ls.tile_last <= ls.tiles, ls.group_last <= ls.tiles)),
+        ("no_fill", ls.fill | ((Mux(ls.down, ls.tile_last, ls.group_last)) == ls.tiles)),
+        ("contiguous", ~ls.contiguous),
+        ("fill_is_of_loads", ~(ls.fill & is_store)),
+        ("reads", payload.reads == Mux(is_store, named, 0)),
+        ("writes", payload.writes == Mux(is_load, named, 0)),
+    ):
+        p.assume(f"ldst_{name}", ~(is_load | is_store) | rule)
+
+    # Moves: one or two tiles, not transposed.
+    src = _tiles(cfg, v.src, v.tiles, 2, p, "src_tiles")
+    dst = _tiles(cfg, v.dst, v.tiles, 2, p, "dst_tiles")
+    many = Cat(v.op == op for op in (MoveOp.MMOV, MoveOp.MMOV_OTHER, MoveOp.MZERO)).any()
+    no_source = (v.op == MoveOp.MZERO) | (v.op == MoveOp.SCALAR)
+    for name, rule in (
+        ("no_transpose", v.op != MoveOp.MTRANS),
+        ("two", v.tiles <= many),
+        ("inside", (v.src + v.tiles < cfg.all_tiles) & (v.dst + v.tiles < cfg.all_tiles)),
+        ("apart", (v.src == v.dst) | ((src & dst) == 0)),
+        ("reads", payload.reads == Mux(no_source, 0, src)),
+        ("writes", payload.writes == Mux(v.op == MoveOp.ELEMENT, 0, dst)),
+    ):
+        p.assume(f"move_{name}", ~is_move | rule)
+    if kinds is not None:
+        p.assume("kinds", Cat(kind == k for k in kinds).any())
+    return payload
+
+
+class _Units:
+    """Slots, and the units around them as models that work at any pace.
+
+    Attributes
+    ----------
+    dut, inside : the slots.
+    dispatched : an instruction enters; `chosen` says which slot.
+    grants, ports : of each unit, by name.
+    """
+
+    KINDS = ("mma", "load", "store", "move")
+
+    def __init__(self, cfg: Config, *, mac_depth: int, loop: int, kinds=None):
+        self.cfg, self.mac_depth, self.loop = cfg, mac_depth, loop
+        self.p = p = Proof()
+        self.dut = dut = Slots(cfg, mac_depth=mac_depth, loop=loop)
+        self.inside = inside = p.add("slots", dut)
+        m = p.m
+        self.instruction = _instruction(p, cfg, kinds=kinds)
+        valid = p.any(1, "instruction_valid")
+        self.ready = {name: p.any(1, f"{name}_ready") for name in self.KINDS}
+        skip = p.any(1, "skip")
+        m.d.comb += [
+            dut.instrs.valid.eq(valid),
+            Value.cast(dut.instrs.payload).eq(Value.cast(self.instruction)),
+            dut.skip.eq(skip),
+        ]
+        self.skip = skip
+        held = p.past(valid & ~dut.instrs.ready, "instruction_held")
+        before = p.past(Value.cast(self.instruction), "instruction_before")
+        p.assume(
+            "instruction_holds",
+            ~held | (valid & (Value.cast(self.instruction) == before)),
+        )
+        self.dispatched = p.signal(valid & dut.instrs.ready, "dispatched")
+        self.chosen = inside("chosen")
+        self.grants = {name: inside(f"{name}_grants") for name in self.KINDS}
+        self.ports = {name: getattr(dut, name) for name in self.KINDS}
+        self.goes = {
+            name: p.signal(port.valid & port.ready, f"{name}_goes")
+            for name, port in self.ports.items()
+        }
+        self.valid = p.signal(
+            Cat(inside.part(f"slot{n}")("valid") for n in range(cfg.slots)), "valids"
+        )
+
+    def drive_ready(self, **limits: Value) -> None:
+        """Let the units take uops when they like, where `limits` allows."""
+        for name, port in self.ports.items():
+            self.p.m.d.comb += port.ready.eq(self.ready[name] & limits.get(name, 1))
+
+
+def hazards(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
+    """No instruction reads or writes a word too early for an older one, for any pair and word.
+
+    Of two instructions, X and the younger Y, every access to one stored word is followed to the
+    cycle in which the tile file sees it. X must never read the word once Y has written it, nor
+    write it once Y has read or written it, nor in the same cycle.
+    """
+    u = _Units(cfg, mac_depth=mac_depth, loop=loop)
+    p, m, dut = u.p, u.p.m, u.dut
+    tile, block = p.const(cfg.tile_bits, "tile"), p.const(cfg.blocks_log2, "block")
+
+    # Which slot holds X, which Y.
+    now = p.any(2, "mark")
+    seen = [Signal(name=f"seen_{name}") for name in "xy"]
+    slot = [Signal(cfg.slots, name=f"slot_of_{name}") for name in "xy"]
+    begins = [
+        p.signal(u.dispatched & now[0] & ~seen[0], "begins_x"),
+        p.signal(u.dispatched & now[1] & seen[0] & ~seen[1], "begins_y"),
+    ]
+    for n in range(2):
+        with m.If(begins[n]):
+            m.d.sync += [seen[n].eq(1), slot[n].eq(u.chosen)]
+        with m.Else():
+            # A slot that is free, or taken anew, holds neither.
+            m.d.sync += slot[n].eq(slot[n] & u.valid & ~Mux(u.dispatched, u.chosen, 0))
+    # Whose uop waits in each issue register.
+    owner = {}
+    for name in u.KINDS:
+        owner[name] = [Signal(name=f"{name}_of_{who}") for who in "xy"]
+        for n in range(2):
+            with m.If(u.grants[name].any()):
+                m.d.sync += owner[name][n].eq((u.grants[name] & slot[n]).any())
+
+    def here(word) -> Value:
+        return (word.tile == tile) & (word.block == block)
+
+    def of_row(t, row) -> Value:
+        return (t == tile) & (row >> cfg.m_par_log2 == block)
+
+    reads: list[list[Value]] = [[], []]
+    writes: list[list[Value]] = [[], []]
+
+    # mma: operands now, C later, results later still.
+    uop = dut.mma.payload
+    c_late = mac_depth + 1 - loop
+    operands = (here(uop.a) & uop.new_a) | of_row(uop.b_tile, uop.b_row)
+    for n in range(2):
+        mine = u.goes["mma"] & owner["mma"][n]
+        reads[n].append(mine & operands)
+        reads[n].append(
+            _delay(p, p.signal(mine & here(uop.c) & uop.new_c, f"c_read{n}"), c_late, f"c_read{n}")
+        )
+        writes[n].append(
+            _delay(p, p.signal(mine & here(uop.c), f"c_write{n}"), mac_depth, f"c_write{n}")
+        )
+
+    # Loads: some are out; any of them is written next, and told a cycle later.
+    entries = 3
+    load = dut.load.payload
+    out = [Signal(name=f"load{n}_out") for n in range(entries)]
+    facts = [
+        {
+            "tile": Signal(cfg.tile_bits, name=f"load{n}_tile"),
+            "here": Signal(name=f"load{n}_here"),
+            "x": Signal(name=f"load{n}_x"),
+            "y": Signal(name=f"load{n}_y"),
+        }
+        for n in range(entries)
+    ]
+    lands = p.any(entries, "lands")
+    p.assume("one_lands", ((lands & (lands - 1)) == 0) & ((lands & ~Cat(out)) == 0))
+    room = p.signal(~Cat(out).all(), "load_room")
+    free = p.signal((~Cat(out) & (Cat(out) + 1))[:entries], "load_entry")
+    zeroed = load.zero & (load.tile == tile) & (load.row >> cfg.m_par_log2 == block)
+    touches = Mux(load.zero, zeroed, of_row(load.tile, load.row))
+    retired_tile = Value.cast(0)
+    for n in range(entries):
+        with m.If(lands[n]):
+            m.d.sync += out[n].eq(0)
+        with m.If(u.goes["load"] & free[n]):
+            m.d.sync += [
+                out[n].eq(1),
+                facts[n]["tile"].eq(load.tile),
+                facts[n]["here"].eq(touches),
+                facts[n]["x"].eq(owner["load"][0]),
+                facts[n]["y"].eq(owner["load"][1]),
+            ]
+        retired_tile = retired_tile | Mux(lands[n], facts[n]["tile"], 0)
+        writes[0].append(lands[n] & facts[n]["here"] & facts[n]["x"])
+        writes[1].append(lands[n] & facts[n]["here"] & facts[n]["y"])
+    m.d.comb += [
+        dut.load_retired.eq(p.past(lands.any(), "retired")),
+        dut.load_retired_tile.eq(p.past(retired_tile, "retired_tile")),
+    ]
+
+    # Stores: one row waits for its read.
+    store = dut.store.payload
+    row_waits = Signal(name="row_waits")
+    row_tile = Signal(cfg.tile_bits, name="row_tile")
+    row_here = Signal(name="row_here")
+    row_of = [Signal(name=f"row_of_{who}") for who in "xy"]
+    row_read = p.signal(row_waits & p.any(1, "row_granted"), "row_read")
+    with m.If(row_read):
+        m.d.sync += row_waits.eq(0)
+    with m.If(u.goes["store"]):
+        m.d.sync += [
+            row_waits.eq(1),
+            row_tile.eq(store.tile),
+            row_here.eq(of_row(store.tile, store.row)),
+        ]
+        m.d.sync += [row_of[n].eq(owner["store"][n]) for n in range(2)]
+    for n in range(2):
+        reads[n].append(row_read & row_here & row_of[n])
+    m.d.comb += [dut.store_reading.eq(row_waits), dut.store_reading_tile.eq(row_tile)]
+
+    # Moves: read now, write three cycles later.
+    move = dut.move.payload
+    going = u.goes["move"] & move.write
+    for stage in range(Scoreboard.MOVE_STAGES - 1):
+        m.d.comb += [
+            getattr(dut, f"move_writing{stage}").eq(_delay(p, going, stage + 1, f"moving{stage}")),
+            getattr(dut, f"move_write_tile{stage}").eq(
+                _delay(p, move.dst.tile, stage + 1, f"move_tile{stage}")
+            ),
+        ]
+    for n in range(2):
+        mine = u.goes["move"] & owner["move"][n]
+        reads[n].append(mine & move.read & here(move.src))
+        writes[n].append(
+            _delay(
+                p,
+                p.signal(mine & move.write & here(move.dst), f"move_write{n}"),
+                3,
+                f"move_write{n}",
+            )
+        )
+
+    u.drive_ready(load=room, store=~row_waits | row_read)
+
+    # -- the rule -------------------------------------------------------------------------------
+    x_reads, y_reads = (
+        p.signal(Cat(r).any(), f"{who}_reads") for who, r in zip("xy", reads, strict=True)
+    )
+    x_writes, y_writes = (
+        p.signal(Cat(w).any(), f"{who}_writes") for who, w in zip("xy", writes, strict=True)
+    )
+    has_read, has_written = Signal(name="y_has_read"), Signal(name="y_has_written")
+    m.d.sync += [has_read.eq(has_read | y_reads), has_written.eq(has_written | y_writes)]
+    p.check("raw", ~(x_writes & (has_read | y_reads)))
+    p.check("waw", ~(x_writes & (has_written | y_writes)))
+    p.check("war", ~(x_reads & (has_written | y_writes)))
+    x_has_written, x_has_read = Signal(name="x_has_written"), Signal(name="x_has_read")
+    m.d.sync += [x_has_written.eq(x_has_written | x_writes), x_has_read.eq(x_has_read | x_reads)]
+    p.cover("read_after_write", x_has_written & y_reads)
+    p.cover("write_after_write", x_has_written & y_writes)
+    p.cover("write_after_read", x_has_read & y_writes)
+    p.cover(
+        "accumulated_twice",
+        x_has_written & y_writes & _delay(p, u.goes["mma"], mac_depth, "mma_gone"),
+    )
+    return p
+
+
+def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
+    """Each unit takes the oldest instruction that may go, unless a burst is under way; and the
+    oldest of all is never kept waiting by anything but work in flight.
+
+    With split counters that end (`splits`) and units that finish what they take, the second rule
+    means that every accepted instruction retires.
+    """
+    u = _Units(cfg, mac_depth=mac_depth, loop=loop)
+    p, m, dut, inside = u.p, u.p.m, u.dut, u.inside
+    count = cfg.slots
+    for stage in range(Scoreboard.MOVE_STAGES - 1):
+        m.d.comb += [
+            getattr(dut, f"move_writing{stage}").eq(p.any(1, f"move_writing{stage}")),
+            getattr(dut, f"move_write_tile{stage}").eq(p.any(cfg.tile_bits, f"move_tile{stage}")),
+        ]
+    m.d.comb += [
+        dut.load_retired.eq(p.any(1, "load_retired")),
+        dut.load_retired_tile.eq(p.any(cfg.tile_bits, "load_retired_tile")),
+        dut.store_reading.eq(p.any(1, "store_reading")),
+        dut.store_reading_tile.eq(p.any(cfg.tile_bits, "store_reading_tile")),
+    ]
+    u.drive_ready()
+    # Program order, as the harness saw it: who came before whom among the occupied slots.
+    before = [Signal(count, name=f"before{n}") for n in range(count)]
+    for n in range(count):
+        start = u.dispatched & u.chosen[n]
+        with m.If(start):
+            m.d.sync += before[n].eq(u.valid)
+        with m.Elif(u.dispatched):
+            m.d.sync += before[n].eq(before[n] & ~u.chosen)
+        p.check(f"not_before_itself{n}", ~before[n][n])
+        for q in range(count):
+            if q != n:
+                both = u.valid[n] & u.valid[q]
+                older = inside(f"older{n}")[q]
+                p.check(f"age{n}_{q}", ~both | (older == before[n][q]))
+            if q > n:
+                p.check(f"one_is_older{n}_{q}", ~both | (before[n][q] ^ before[q][n]))
+    p.check("dispatched_to_free", ~u.dispatched | ((u.chosen & u.valid) == 0) & u.chosen.any())
+
+    slots = [inside.part(f"slot{n}") for n in range(count)]
+    parts = [{n: s.part(n) for n in ("mma_split", "ldst_split", "move_split")} for s in slots]
+    kinds = dict(
+        zip(u.KINDS, (InstrKind.MMA, InstrKind.LOAD, InstrKind.STORE, InstrKind.MOVE), strict=True)
+    )
+    total_order = Value.cast(1)
+    oldest = []
+    for n in range(count):
+        oldest.append(p.signal(u.valid[n] & ((before[n] & u.valid) == 0), f"oldest{n}"))
+    if count == 3:
+        for a, b, c in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
+            all_valid = u.valid.all()
+            total_order = total_order & ~(all_valid & before[a][b] & before[b][c] & ~before[a][c])
+        p.check("transitive", total_order)
+
+    for name in u.KINDS:
+        bursts = name != "mma" or cfg.has_words
+        locked = inside(f"{name}_locked") if bursts else Const(0, count)
+        requests = inside(f"{name}_requests")
+        grants = u.grants[name]
+        p.check(f"{name}_one", (grants & (grants - 1)) == 0)
+        p.check(f"{name}_only_ready", (grants & ~requests) == 0)
+        for n in range(count):
+            older_ready = (requests & before[n] & u.valid).any()
+            p.check(f"{name}_oldest{n}", ~grants[n] | ~older_ready | locked[n])
+            # A lock is of a burst that goes on.
+            kind = slots[n]("kind")
+            p.check(
+                f"{name}_lock{n}",
+                ~locked[n]
+                | (u.valid[n] & (Value.cast(kind) == kinds[name].value) & slots[n]("granted")),
+            )
+            if name in ("load", "store"):
+                filling = parts[n]["ldst_split"]("filling")
+                p.check(f"{name}_lock_moves{n}", ~locked[n] | ~filling)
+        p.check(f"{name}_one_lock", (locked & (locked - 1)) == 0)
+
+    # Nothing in flight, nothing in the issue registers: the oldest goes.
+    board = inside.part("scoreboard")
+    quiet = p.signal(
+        board("idle") & ~Cat(inside(f"{name}_full") for name in u.KINDS).any(), "quiet"
+    )
+    for n in range(count):
+        idle_step = ~parts[n]["ldst_split"]("valid")
+        goes = slots[n]("ready") | idle_step
+        p.check(f"oldest_may_go{n}", ~(oldest[n] & quiet) | goes)
+    p.cover("three_kinds", u.valid.all() & quiet)
+    p.cover("younger_first", (u.grants["load"] & ~Cat(oldest)).any())
+    p.cover("burst", inside("load_locked").any() & u.valid.all())
+    return p
+
+
+_SLOTS = Config(
+    tiles=4, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, slots=2, addr_bits=16
+)
+_PARAMETERS = "{} slots, 4 tiles, rows 4 x 64 bit, words of 2 rows, MAC depth {}, loop {}"
+
+TASKS = (
+    Task(
+        name="scoreboard",
+        about="tiles and words are claimed as long as they must be, no longer",
+        parameters="4 tiles of 2 words, MAC depth 6, loop 4",
+        build=lambda: scoreboard(_SLOTS, mac_depth=6, loop=4),
+        depth=8,
+        cover=12,
+        quick=True,
+    ),
+    Task(
+        name="hazards",
+        about="no RAW, WAR, WAW for any two instructions and any word",
+        parameters=_PARAMETERS.format(2, 4, 3),
+        build=lambda: hazards(_SLOTS, mac_depth=4, loop=3),
+        mode="bmc",
+        depth=11,
+        cover=14,
+        timeout=1500,
+    ),
+    Task(
+        name="age_order",
+        about="oldest first; the oldest waits for work in flight alone",
+        parameters=_PARAMETERS.format(3, 4, 3),
+        build=lambda: order(_SLOTS.replace(slots=3), mac_depth=4, loop=3),
+        depth=4,
+        cover=10,
+    ),
+)
+MUTANTS = ()
