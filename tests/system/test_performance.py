@@ -132,4 +132,4 @@ def test_1024_cubed() -> None:
     result = gemm(a, b, preset=INT8, engine=compiled(), tiling="auto")
     assert result.bit_exact
     assert result.bound_cycles == 1024**3 // 256
-    assert result.cycles <= 1.01 * result.bound_cycles
+    assert result.cycles <= 4_194_700
