@@ -12,8 +12,9 @@ from hdl.issue.slots import Slots
 
 from .harness import Proof
 from .task import Mutant, Task
+from .walks import walks_of_slots
 
-__all__ = ["MUTANTS", "TASKS"]
+__all__ = ["MUTANTS", "TASKS", "Units"]
 
 
 def _delay(p: Proof, value: Value, cycles: int, name: str) -> Value:
@@ -104,7 +105,7 @@ def _tiles(cfg: Config, first: Value, last: Value, most: int, p: Proof, name: st
     return p.signal((mask << first)[: cfg.all_tiles], name)
 
 
-def _instruction(p: Proof, cfg: Config, *, kinds=None) -> Signal:
+def _instruction(p: Proof, cfg: Config) -> Signal:
     """Any instruction that the decoder may make, short ones; claims cover what is walked."""
     payload = p.any(instr(cfg), "instruction")
     kind = payload.kind
@@ -165,13 +166,15 @@ def _instruction(p: Proof, cfg: Config, *, kinds=None) -> Signal:
         ("writes", payload.writes == Mux(v.op == MoveOp.ELEMENT, 0, dst)),
     ):
         p.assume(f"move_{name}", ~is_move | rule)
-    if kinds is not None:
-        p.assume("kinds", Cat(kind == k for k in kinds).any())
     return payload
 
 
-class _Units:
+class Units:
     """Slots, and the units around them as models that work at any pace.
+
+    Parameters
+    ----------
+    walks : the split counters are replaced by arbitrary walks.
 
     Attributes
     ----------
@@ -182,13 +185,14 @@ class _Units:
 
     KINDS = ("mma", "load", "store", "move")
 
-    def __init__(self, cfg: Config, *, mac_depth: int, loop: int, kinds=None):
+    def __init__(self, cfg: Config, *, mac_depth: int, loop: int, walks: bool = False):
         self.cfg, self.mac_depth, self.loop = cfg, mac_depth, loop
         self.p = p = Proof()
         self.dut = dut = Slots(cfg, mac_depth=mac_depth, loop=loop)
-        self.inside = inside = p.add("slots", dut)
+        with walks_of_slots(arbitrary=walks) as self.walks:
+            self.inside = inside = p.add("slots", dut)
+        self.instruction = p.any(instr(cfg), "instruction") if walks else _instruction(p, cfg)
         m = p.m
-        self.instruction = _instruction(p, cfg, kinds=kinds)
         valid = p.any(1, "instruction_valid")
         self.ready = {name: p.any(1, f"{name}_ready") for name in self.KINDS}
         skip = p.any(1, "skip")
@@ -216,173 +220,45 @@ class _Units:
             Cat(inside.part(f"slot{n}")("valid") for n in range(cfg.slots)), "valids"
         )
 
+    def locked(self, name: str) -> Value:
+        """The slot whose burst is under way, one-hot."""
+        bursts = name != "mma" or self.cfg.has_words
+        return self.inside(f"{name}_locked") if bursts else Const(0, self.cfg.slots)
+
+    def program_order(self) -> list[Signal]:
+        """Check that the age vectors are the order of dispatch, and that each unit takes one uop.
+
+        Returns, for each slot, the slots that were occupied when it was taken and still are.
+        """
+        p, m, count = self.p, self.p.m, self.cfg.slots
+        before = [Signal(count, name=f"before{n}") for n in range(count)]
+        for n in range(count):
+            with m.If(self.dispatched & self.chosen[n]):
+                m.d.sync += before[n].eq(self.valid)
+            with m.Elif(self.dispatched):
+                m.d.sync += before[n].eq(before[n] & ~self.chosen)
+            p.check(f"not_before_itself{n}", ~before[n][n])
+            for q in range(count):
+                both = self.valid[n] & self.valid[q]
+                if q != n:
+                    older = self.inside(f"older{n}")[q]
+                    p.check(f"age{n}_{q}", ~both | (older == before[n][q]))
+                if q > n:
+                    p.check(f"one_is_older{n}_{q}", ~both | (before[n][q] ^ before[q][n]))
+                for r in range(count):
+                    if len({n, q, r}) == 3:
+                        chain = both & self.valid[r] & before[n][q] & before[q][r]
+                        p.check(f"transitive{n}_{q}_{r}", ~chain | before[n][r])
+        for name in self.KINDS:
+            grants, locked = self.grants[name], self.locked(name)
+            p.check(f"{name}_one", (grants & (grants - 1)) == 0)
+            p.check(f"{name}_one_lock", (locked & (locked - 1)) == 0)
+        return before
+
     def drive_ready(self, **limits: Value) -> None:
         """Let the units take uops when they like, where `limits` allows."""
         for name, port in self.ports.items():
             self.p.m.d.comb += port.ready.eq(self.ready[name] & limits.get(name, 1))
-
-
-def hazards(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
-    """No instruction reads or writes a word too early for an older one, for any pair and word.
-
-    Of two instructions, X and the younger Y, every access to one stored word is followed to the
-    cycle in which the tile file sees it. X must never read the word once Y has written it, nor
-    write it once Y has read or written it, nor in the same cycle.
-    """
-    u = _Units(cfg, mac_depth=mac_depth, loop=loop)
-    p, m, dut = u.p, u.p.m, u.dut
-    tile, block = p.const(cfg.tile_bits, "tile"), p.const(cfg.blocks_log2, "block")
-
-    # Which slot holds X, which Y.
-    now = p.any(2, "mark")
-    seen = [Signal(name=f"seen_{name}") for name in "xy"]
-    slot = [Signal(cfg.slots, name=f"slot_of_{name}") for name in "xy"]
-    begins = [
-        p.signal(u.dispatched & now[0] & ~seen[0], "begins_x"),
-        p.signal(u.dispatched & now[1] & seen[0] & ~seen[1], "begins_y"),
-    ]
-    for n in range(2):
-        with m.If(begins[n]):
-            m.d.sync += [seen[n].eq(1), slot[n].eq(u.chosen)]
-        with m.Else():
-            # A slot that is free, or taken anew, holds neither.
-            m.d.sync += slot[n].eq(slot[n] & u.valid & ~Mux(u.dispatched, u.chosen, 0))
-    # Whose uop waits in each issue register.
-    owner = {}
-    for name in u.KINDS:
-        owner[name] = [Signal(name=f"{name}_of_{who}") for who in "xy"]
-        for n in range(2):
-            with m.If(u.grants[name].any()):
-                m.d.sync += owner[name][n].eq((u.grants[name] & slot[n]).any())
-
-    def here(word) -> Value:
-        return (word.tile == tile) & (word.block == block)
-
-    def of_row(t, row) -> Value:
-        return (t == tile) & (row >> cfg.m_par_log2 == block)
-
-    reads: list[list[Value]] = [[], []]
-    writes: list[list[Value]] = [[], []]
-
-    # mma: operands now, C later, results later still.
-    uop = dut.mma.payload
-    c_late = mac_depth + 1 - loop
-    operands = (here(uop.a) & uop.new_a) | of_row(uop.b_tile, uop.b_row)
-    for n in range(2):
-        mine = u.goes["mma"] & owner["mma"][n]
-        reads[n].append(mine & operands)
-        reads[n].append(
-            _delay(p, p.signal(mine & here(uop.c) & uop.new_c, f"c_read{n}"), c_late, f"c_read{n}")
-        )
-        writes[n].append(
-            _delay(p, p.signal(mine & here(uop.c), f"c_write{n}"), mac_depth, f"c_write{n}")
-        )
-
-    # Loads: some are out; any of them is written next, and told a cycle later.
-    entries = 3
-    load = dut.load.payload
-    out = [Signal(name=f"load{n}_out") for n in range(entries)]
-    facts = [
-        {
-            "tile": Signal(cfg.tile_bits, name=f"load{n}_tile"),
-            "here": Signal(name=f"load{n}_here"),
-            "x": Signal(name=f"load{n}_x"),
-            "y": Signal(name=f"load{n}_y"),
-        }
-        for n in range(entries)
-    ]
-    lands = p.any(entries, "lands")
-    p.assume("one_lands", ((lands & (lands - 1)) == 0) & ((lands & ~Cat(out)) == 0))
-    room = p.signal(~Cat(out).all(), "load_room")
-    free = p.signal((~Cat(out) & (Cat(out) + 1))[:entries], "load_entry")
-    zeroed = load.zero & (load.tile == tile) & (load.row >> cfg.m_par_log2 == block)
-    touches = Mux(load.zero, zeroed, of_row(load.tile, load.row))
-    retired_tile = Value.cast(0)
-    for n in range(entries):
-        with m.If(lands[n]):
-            m.d.sync += out[n].eq(0)
-        with m.If(u.goes["load"] & free[n]):
-            m.d.sync += [
-                out[n].eq(1),
-                facts[n]["tile"].eq(load.tile),
-                facts[n]["here"].eq(touches),
-                facts[n]["x"].eq(owner["load"][0]),
-                facts[n]["y"].eq(owner["load"][1]),
-            ]
-        retired_tile = retired_tile | Mux(lands[n], facts[n]["tile"], 0)
-        writes[0].append(lands[n] & facts[n]["here"] & facts[n]["x"])
-        writes[1].append(lands[n] & facts[n]["here"] & facts[n]["y"])
-    m.d.comb += [
-        dut.load_retired.eq(p.past(lands.any(), "retired")),
-        dut.load_retired_tile.eq(p.past(retired_tile, "retired_tile")),
-    ]
-
-    # Stores: one row waits for its read.
-    store = dut.store.payload
-    row_waits = Signal(name="row_waits")
-    row_tile = Signal(cfg.tile_bits, name="row_tile")
-    row_here = Signal(name="row_here")
-    row_of = [Signal(name=f"row_of_{who}") for who in "xy"]
-    row_read = p.signal(row_waits & p.any(1, "row_granted"), "row_read")
-    with m.If(row_read):
-        m.d.sync += row_waits.eq(0)
-    with m.If(u.goes["store"]):
-        m.d.sync += [
-            row_waits.eq(1),
-            row_tile.eq(store.tile),
-            row_here.eq(of_row(store.tile, store.row)),
-        ]
-        m.d.sync += [row_of[n].eq(owner["store"][n]) for n in range(2)]
-    for n in range(2):
-        reads[n].append(row_read & row_here & row_of[n])
-    m.d.comb += [dut.store_reading.eq(row_waits), dut.store_reading_tile.eq(row_tile)]
-
-    # Moves: read now, write three cycles later.
-    move = dut.move.payload
-    going = u.goes["move"] & move.write
-    for stage in range(Scoreboard.MOVE_STAGES - 1):
-        m.d.comb += [
-            getattr(dut, f"move_writing{stage}").eq(_delay(p, going, stage + 1, f"moving{stage}")),
-            getattr(dut, f"move_write_tile{stage}").eq(
-                _delay(p, move.dst.tile, stage + 1, f"move_tile{stage}")
-            ),
-        ]
-    for n in range(2):
-        mine = u.goes["move"] & owner["move"][n]
-        reads[n].append(mine & move.read & here(move.src))
-        writes[n].append(
-            _delay(
-                p,
-                p.signal(mine & move.write & here(move.dst), f"move_write{n}"),
-                3,
-                f"move_write{n}",
-            )
-        )
-
-    u.drive_ready(load=room, store=~row_waits | row_read)
-
-    # -- the rule -------------------------------------------------------------------------------
-    x_reads, y_reads = (
-        p.signal(Cat(r).any(), f"{who}_reads") for who, r in zip("xy", reads, strict=True)
-    )
-    x_writes, y_writes = (
-        p.signal(Cat(w).any(), f"{who}_writes") for who, w in zip("xy", writes, strict=True)
-    )
-    has_read, has_written = Signal(name="y_has_read"), Signal(name="y_has_written")
-    m.d.sync += [has_read.eq(has_read | y_reads), has_written.eq(has_written | y_writes)]
-    p.check("raw", ~(x_writes & (has_read | y_reads)))
-    p.check("waw", ~(x_writes & (has_written | y_writes)))
-    p.check("war", ~(x_reads & (has_written | y_writes)))
-    x_has_written, x_has_read = Signal(name="x_has_written"), Signal(name="x_has_read")
-    m.d.sync += [x_has_written.eq(x_has_written | x_writes), x_has_read.eq(x_has_read | x_reads)]
-    p.cover("read_after_write", x_has_written & y_reads)
-    p.cover("write_after_write", x_has_written & y_writes)
-    p.cover("write_after_read", x_has_read & y_writes)
-    p.cover(
-        "accumulated_twice",
-        x_has_written & y_writes & _delay(p, u.goes["mma"], mac_depth, "mma_gone"),
-    )
-    return p
 
 
 def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
@@ -392,7 +268,7 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     With split counters that end (`splits`) and units that finish what they take, the second rule
     means that every accepted instruction retires.
     """
-    u = _Units(cfg, mac_depth=mac_depth, loop=loop)
+    u = Units(cfg, mac_depth=mac_depth, loop=loop)
     p, m, dut, inside = u.p, u.p.m, u.dut, u.inside
     count = cfg.slots
     for stage in range(Scoreboard.MOVE_STAGES - 1):
@@ -407,22 +283,7 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
         dut.store_reading_tile.eq(p.any(cfg.tile_bits, "store_reading_tile")),
     ]
     u.drive_ready()
-    # Program order, as the harness saw it: who came before whom among the occupied slots.
-    before = [Signal(count, name=f"before{n}") for n in range(count)]
-    for n in range(count):
-        start = u.dispatched & u.chosen[n]
-        with m.If(start):
-            m.d.sync += before[n].eq(u.valid)
-        with m.Elif(u.dispatched):
-            m.d.sync += before[n].eq(before[n] & ~u.chosen)
-        p.check(f"not_before_itself{n}", ~before[n][n])
-        for q in range(count):
-            if q != n:
-                both = u.valid[n] & u.valid[q]
-                older = inside(f"older{n}")[q]
-                p.check(f"age{n}_{q}", ~both | (older == before[n][q]))
-            if q > n:
-                p.check(f"one_is_older{n}_{q}", ~both | (before[n][q] ^ before[q][n]))
+    before = u.program_order()
     p.check("dispatched_to_free", ~u.dispatched | ((u.chosen & u.valid) == 0) & u.chosen.any())
 
     slots = [inside.part(f"slot{n}") for n in range(count)]
@@ -430,22 +291,13 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     kinds = dict(
         zip(u.KINDS, (InstrKind.MMA, InstrKind.LOAD, InstrKind.STORE, InstrKind.MOVE), strict=True)
     )
-    total_order = Value.cast(1)
-    oldest = []
-    for n in range(count):
-        oldest.append(p.signal(u.valid[n] & ((before[n] & u.valid) == 0), f"oldest{n}"))
-    if count == 3:
-        for a, b, c in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
-            all_valid = u.valid.all()
-            total_order = total_order & ~(all_valid & before[a][b] & before[b][c] & ~before[a][c])
-        p.check("transitive", total_order)
-
+    oldest = [
+        p.signal(u.valid[n] & ((before[n] & u.valid) == 0), f"oldest{n}") for n in range(count)
+    ]
     for name in u.KINDS:
-        bursts = name != "mma" or cfg.has_words
-        locked = inside(f"{name}_locked") if bursts else Const(0, count)
+        locked = u.locked(name)
         requests = inside(f"{name}_requests")
         grants = u.grants[name]
-        p.check(f"{name}_one", (grants & (grants - 1)) == 0)
         p.check(f"{name}_only_ready", (grants & ~requests) == 0)
         for n in range(count):
             older_ready = (requests & before[n] & u.valid).any()
@@ -460,7 +312,6 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
             if name in ("load", "store"):
                 filling = parts[n]["ldst_split"]("filling")
                 p.check(f"{name}_lock_moves{n}", ~locked[n] | ~filling)
-        p.check(f"{name}_one_lock", (locked & (locked - 1)) == 0)
 
     # Nothing in flight, nothing in the issue registers: the oldest goes.
     board = inside.part("scoreboard")
@@ -491,16 +342,6 @@ TASKS = (
         depth=8,
         cover=12,
         quick=True,
-    ),
-    Task(
-        name="hazards",
-        about="no RAW, WAR, WAW for any two instructions and any word",
-        parameters=_PARAMETERS.format(2, 4, 3),
-        build=lambda: hazards(_SLOTS, mac_depth=4, loop=3),
-        mode="bmc",
-        depth=11,
-        cover=14,
-        timeout=1500,
     ),
     Task(
         name="age_order",

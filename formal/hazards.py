@@ -1,0 +1,496 @@
+"""Proofs that no instruction reads or writes a tile too early for an older one.
+
+Of two instructions, X and the younger Y, every access to one stored word is followed to the cycle
+in which the tile file sees it. X must never read the word once Y has written it, nor write it once
+Y has read or written it, nor in the same cycle. X, Y, the tile and the word are any.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Mux, Signal, Value
+
+from hdl.config import Config
+from hdl.interfaces import InstrKind, tile_word
+from hdl.issue.scoreboard import Scoreboard
+
+from .harness import Proof
+from .issue import Units
+from .task import Mutant, Task
+from .walks import contract
+
+__all__ = ["MUTANTS", "TASKS"]
+
+_X, _Y = 0, 1
+_WHO = "xy"
+_LOADS = 3
+"""Loads in flight, in the model of the load pipe."""
+
+
+class _Chain:
+    """A bit for every cycle since something happened, up to `length` cycles."""
+
+    def __init__(self, p: Proof, now: Value, length: int, name: str):
+        self.at = [p.signal(now, f"{name}_0")]
+        for age in range(1, length + 1):
+            self.at.append(p.past(self.at[-1], f"{name}_{age}"))
+
+    def any(self, first: int, last: int) -> Value:
+        """It happened from `first` to `last` cycles ago."""
+        return Cat(*self.at[first : last + 1]).any() if last >= first else Value.cast(0)
+
+
+class _Pair:
+    """The slots, the units behind them, and two instructions whose accesses are followed.
+
+    Attributes
+    ----------
+    reads, writes : X's and Y's accesses to the word in this cycle.
+    slot : one-hot, where each of the two waits; clear before and after.
+    owner : whether the uop in an issue register is of X, of Y.
+    """
+
+    def __init__(self, cfg: Config, *, mac_depth: int, loop: int, walks: bool):
+        self.cfg, self.mac_depth, self.loop = cfg, mac_depth, loop
+        self.u = u = Units(cfg, mac_depth=mac_depth, loop=loop, walks=walks)
+        self.p = p = u.p
+        self.tile = p.const(cfg.tile_bits, "tile")
+        self.block = p.const(cfg.blocks_log2, "block")
+        self.reads: list[list[Value]] = [[], []]
+        self.writes: list[list[Value]] = [[], []]
+        self._mark()
+        self._mma()
+        room = self._loads()
+        row = self._stores()
+        self._moves()
+        u.drive_ready(load=room, store=row)
+        self._rules()
+
+    def _here(self, word) -> Value:
+        return (word.tile == self.tile) & (word.block == self.block)
+
+    def _of_row(self, tile: Value, row: Value) -> Value:
+        return (tile == self.tile) & (row >> self.cfg.m_par_log2 == self.block)
+
+    def _mark(self) -> None:
+        u, p, m = self.u, self.p, self.p.m
+        now = p.any(2, "mark")
+        self.seen = [Signal(name=f"seen_{who}") for who in _WHO]
+        self.slot = [Signal(self.cfg.slots, name=f"slot_of_{who}") for who in _WHO]
+        begins = (
+            p.signal(u.dispatched & now[0] & ~self.seen[_X], "begins_x"),
+            p.signal(u.dispatched & now[1] & self.seen[_X] & ~self.seen[_Y], "begins_y"),
+        )
+        for who in (_X, _Y):
+            slot = self.slot[who]
+            with m.If(begins[who]):
+                m.d.sync += [self.seen[who].eq(1), slot.eq(u.chosen)]
+            with m.Else():
+                # A slot that is free, or taken anew, holds neither.
+                m.d.sync += slot.eq(slot & u.valid & ~Mux(u.dispatched, u.chosen, 0))
+        self.owner = {}
+        for name in u.KINDS:
+            self.owner[name] = [Signal(name=f"{name}_of_{who}") for who in _WHO]
+            with m.If(u.grants[name].any()):
+                m.d.sync += [
+                    self.owner[name][who].eq((u.grants[name] & self.slot[who]).any())
+                    for who in (_X, _Y)
+                ]
+
+    def _mma(self) -> None:
+        """Operands are read when the uop goes, C later, the result is written later still."""
+        u, p = self.u, self.p
+        uop = u.dut.mma.payload
+        self.c_late = self.mac_depth + 1 - self.loop
+        operands = (self._here(uop.a) & uop.new_a) | self._of_row(uop.b_tile, uop.b_row)
+        self.tile_gone, self.word_gone, self.read_gone = [], [], []
+        for who in (_X, _Y):
+            mine = u.goes["mma"] & self.owner["mma"][who]
+            to_tile = mine & (uop.c.tile == self.tile)
+            to_word = mine & self._here(uop.c)
+            name = _WHO[who]
+            length = self.mac_depth
+            self.tile_gone.append(_Chain(p, to_tile, length, f"{name}_tile_gone"))
+            self.word_gone.append(_Chain(p, to_word, length, f"{name}_word_gone"))
+            self.read_gone.append(_Chain(p, to_word & uop.new_c, length, f"{name}_read_gone"))
+            self.reads[who] += [mine & operands, self.read_gone[who].at[self.c_late]]
+            self.writes[who].append(self.word_gone[who].at[self.mac_depth])
+
+    def _loads(self) -> Value:
+        """Some loads are out; any of them is written next, and told a cycle later."""
+        u, p, m, cfg = self.u, self.p, self.p.m, self.cfg
+        uop = u.dut.load.payload
+        self.load_out = out = [Signal(name=f"load{n}_out") for n in range(_LOADS)]
+        self.load_tile = [Signal(cfg.tile_bits, name=f"load{n}_tile") for n in range(_LOADS)]
+        here = [Signal(name=f"load{n}_here") for n in range(_LOADS)]
+        self.load_of = [[Signal(name=f"load{n}_of_{w}") for w in _WHO] for n in range(_LOADS)]
+        lands = p.any(_LOADS, "lands")
+        p.assume("one_lands", ((lands & (lands - 1)) == 0) & ((lands & ~Cat(out)) == 0))
+        entry = p.signal((~Cat(out) & (Cat(out) + 1))[:_LOADS], "load_entry")
+        touches = Mux(
+            uop.zero,
+            (uop.tile == self.tile) & (uop.row >> cfg.m_par_log2 == self.block),
+            self._of_row(uop.tile, uop.row),
+        )
+        retired_tile = Value.cast(0)
+        for n in range(_LOADS):
+            with m.If(lands[n]):
+                m.d.sync += out[n].eq(0)
+            with m.If(u.goes["load"] & entry[n]):
+                m.d.sync += [out[n].eq(1), self.load_tile[n].eq(uop.tile), here[n].eq(touches)]
+                m.d.sync += [self.load_of[n][w].eq(self.owner["load"][w]) for w in (_X, _Y)]
+            retired_tile = retired_tile | Mux(lands[n], self.load_tile[n], 0)
+            for who in (_X, _Y):
+                self.writes[who].append(lands[n] & here[n] & self.load_of[n][who])
+        self.load_here = here
+        self.retired = p.past(lands.any(), "retired")
+        self.retired_tile = p.past(retired_tile, "retired_tile")
+        m.d.comb += [
+            u.dut.load_retired.eq(self.retired),
+            u.dut.load_retired_tile.eq(self.retired_tile),
+        ]
+        return ~Cat(out).all()
+
+    def _stores(self) -> Value:
+        """One row at most waits for its read."""
+        u, p, m = self.u, self.p, self.p.m
+        uop = u.dut.store.payload
+        self.row_waits = waits = Signal(name="row_waits")
+        self.row_tile = Signal(self.cfg.tile_bits, name="row_tile")
+        self.row_here = Signal(name="row_here")
+        self.row_of = [Signal(name=f"row_of_{who}") for who in _WHO]
+        read = p.signal(waits & p.any(1, "row_granted"), "row_read")
+        with m.If(read):
+            m.d.sync += waits.eq(0)
+        with m.If(u.goes["store"]):
+            m.d.sync += [
+                waits.eq(1),
+                self.row_tile.eq(uop.tile),
+                self.row_here.eq(self._of_row(uop.tile, uop.row)),
+            ]
+            m.d.sync += [self.row_of[w].eq(self.owner["store"][w]) for w in (_X, _Y)]
+        for who in (_X, _Y):
+            self.reads[who].append(read & self.row_here & self.row_of[who])
+        m.d.comb += [u.dut.store_reading.eq(waits), u.dut.store_reading_tile.eq(self.row_tile)]
+        return ~waits | read
+
+    def _moves(self) -> None:
+        """Read when the uop goes, written some cycles later."""
+        u, p, m = self.u, self.p, self.p.m
+        uop = u.dut.move.payload
+        stages = Scoreboard.MOVE_STAGES - 1
+        going = _Chain(p, u.goes["move"] & uop.write, stages, "moving")
+        tile = uop.dst.tile
+        self.move_gone = []
+        for stage in range(stages):
+            tile = p.past(tile, f"moving_tile{stage}")
+            m.d.comb += [
+                getattr(u.dut, f"move_writing{stage}").eq(going.at[stage + 1]),
+                getattr(u.dut, f"move_write_tile{stage}").eq(tile),
+            ]
+        self.move_word = []
+        for who in (_X, _Y):
+            mine = u.goes["move"] & self.owner["move"][who]
+            to_tile = mine & uop.write & (uop.dst.tile == self.tile)
+            self.move_gone.append(_Chain(p, to_tile, stages, f"{_WHO[who]}_moving"))
+            to_word = mine & uop.write & self._here(uop.dst)
+            self.move_word.append(_Chain(p, to_word, stages, f"{_WHO[who]}_moving_word"))
+            self.reads[who].append(mine & uop.read & self._here(uop.src))
+            self.writes[who].append(self.move_word[who].at[stages])
+        self.moving_here = [
+            going.at[stage + 1] & (getattr(u.dut, f"move_write_tile{stage}") == self.tile)
+            for stage in range(stages)
+        ]
+
+    def _rules(self) -> None:
+        p, m = self.p, self.p.m
+        reads = [p.signal(Cat(self.reads[w]).any(), f"{_WHO[w]}_reads") for w in (_X, _Y)]
+        writes = [p.signal(Cat(self.writes[w]).any(), f"{_WHO[w]}_writes") for w in (_X, _Y)]
+        has_read = [Signal(name=f"{who}_has_read") for who in _WHO]
+        has_written = [Signal(name=f"{who}_has_written") for who in _WHO]
+        for w in (_X, _Y):
+            m.d.sync += [
+                has_read[w].eq(has_read[w] | reads[w]),
+                has_written[w].eq(has_written[w] | writes[w]),
+            ]
+        y_read, y_written = has_read[_Y] | reads[_Y], has_written[_Y] | writes[_Y]
+        p.check("raw", ~(writes[_X] & y_read))
+        p.check("waw", ~(writes[_X] & y_written))
+        p.check("war", ~(reads[_X] & y_written))
+        p.cover("read_after_write", has_written[_X] & reads[_Y])
+        p.cover("write_after_write", has_written[_X] & writes[_Y])
+        p.cover("write_after_read", has_read[_X] & writes[_Y])
+        p.cover(
+            "accumulated_twice",
+            has_written[_X] & writes[_Y] & self.read_gone[_Y].at[self.mac_depth],
+        )
+        self.has_read, self.has_written = has_read, has_written
+
+
+def bounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
+    """With the design's split counters, runs of a few cycles; they keep the contract."""
+    pair = _Pair(cfg, mac_depth=mac_depth, loop=loop, walks=False)
+    for n in range(cfg.slots):
+        contract(pair.p, pair.u.inside.part(f"slot{n}"), pair.u.walks, n, assume=False)
+    return pair.p
+
+
+def unbounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
+    """With any walks that keep the contract which `splits` proves, runs of any length."""
+    pair = _Pair(cfg, mac_depth=mac_depth, loop=loop, walks=True)
+    u, p, m, tile = pair.u, pair.p, pair.p.m, pair.tile
+    inside, count, depth = u.inside, cfg.slots, mac_depth
+    slots = [inside.part(f"slot{n}") for n in range(count)]
+    held = [contract(p, slots[n], u.walks, n, assume=True) for n in range(count)]
+    uops = {name: getattr(u.dut, name).payload for name in u.KINDS}
+    full = {name: inside(f"{name}_full") for name in u.KINDS}
+
+    def bit(mask: Value) -> Value:
+        return mask.bit_select(tile, 1)
+
+    def in_slots(who: int, of_slot) -> Value:
+        """Whether it holds of the slot of X or Y."""
+        return Cat(pair.slot[who][n] & u.valid[n] & of_slot(n) for n in range(count)).any()
+
+    u.program_order()
+
+    # -- the harness's own state --------------------------------------------------------------
+    for who in (_X, _Y):
+        slot = pair.slot[who]
+        p.check(f"{_WHO[who]}_in_one_slot", (slot & (slot - 1)) == 0)
+        p.check(f"{_WHO[who]}_was_seen", pair.seen[who] | ~slot.any())
+    both = (pair.slot[_X] & pair.slot[_Y]).any()
+    p.check("two_slots", ~both)
+    p.check("x_first", pair.seen[_X] | ~pair.seen[_Y])
+    for n in range(count):
+        for q in range(count):
+            if n != q:
+                pair_here = pair.slot[_Y][n] & u.valid[n] & pair.slot[_X][q] & u.valid[q]
+                p.check(f"older{n}_{q}", ~pair_here | inside(f"older{n}")[q])
+    for name in u.KINDS:
+        x, y = pair.owner[name]
+        p.check(f"{name}_of_one", ~(x & y & full[name]))
+        p.check(f"{name}_of_seen", ~(full[name] & y) | pair.seen[_Y])
+        p.check(f"{name}_of_seen_x", ~(full[name] & x) | pair.seen[_X])
+
+    # -- the scoreboard knows what is in flight ------------------------------------------------
+    board = inside.part("scoreboard")
+    everyone = _Chain(p, u.goes["mma"] & (uops["mma"].c.tile == tile), depth, "any_tile_gone")
+    anyone = _Chain(p, u.goes["mma"] & pair._here(uops["mma"].c), depth, "any_word_gone")
+    timers = Cat(board(f"timer{n}") for n in range(cfg.all_tiles))
+    timer = p.signal(timers.word_select(tile, len(board("timer0"))), "timer")
+    for age in range(1, depth):
+        p.check(f"timer{age}", ~everyone.at[age] | (timer >= depth - age))
+    for age in range(1, loop - 1):
+        flight = board(f"flight{age}_word", tile_word(cfg))
+        here = board(f"flight{age}_valid") & pair._here(flight)
+        p.check(f"flight{age}", here == anyone.at[age])
+    for who in (_X, _Y):
+        for age in range(1, depth + 1):
+            p.check(
+                f"{_WHO[who]}_gone{age}",
+                (~pair.tile_gone[who].at[age] | everyone.at[age])
+                & (~pair.word_gone[who].at[age] | (anyone.at[age] & pair.tile_gone[who].at[age]))
+                & (~pair.read_gone[who].at[age] | pair.word_gone[who].at[age]),
+            )
+    out = [pair.load_out[n] & (pair.load_tile[n] == tile) for n in range(_LOADS)]
+    told = pair.retired & (pair.retired_tile == tile)
+    counts = Cat(board(f"loads{n}") for n in range(cfg.all_tiles))
+    loads = counts.word_select(tile, len(board("loads0")))
+    waiting = full["load"] & (uops["load"].tile == tile)
+    total = waiting + told
+    for entry in out:
+        total = total + entry
+    p.check("loads_counted", loads == total)
+    for n in range(_LOADS):
+        p.check(f"load{n}_here", ~pair.load_here[n] | (pair.load_tile[n] == tile))
+    p.check("row_is_here", ~pair.row_here | (pair.row_tile == tile))
+    for who in (_X, _Y):
+        for age in range(1, Scoreboard.MOVE_STAGES):
+            p.check(
+                f"{_WHO[who]}_moving{age}",
+                (~pair.move_gone[who].at[age] | pair.moving_here[age - 1])
+                & (~pair.move_word[who].at[age] | pair.move_gone[who].at[age]),
+            )
+
+    # -- what X may still do to the tile --------------------------------------------------------
+    def of_x(name: str) -> Value:
+        return full[name] & pair.owner[name][_X]
+
+    claims_read = in_slots(_X, lambda n: bit(slots[n]("reads")))
+    claims_write = in_slots(_X, lambda n: bit(slots[n]("writes")))
+    mma, load, store, move = (uops[name] for name in u.KINDS)
+    early_reads = p.signal(
+        (of_x("mma") & ((mma.a.tile == tile) | (mma.b_tile == tile)))
+        | (of_x("store") & (store.tile == tile))
+        | (pair.row_waits & pair.row_of[_X] & (pair.row_tile == tile))
+        | (of_x("move") & move.read & (move.src.tile == tile)),
+        "x_early_reads",
+    )
+    late_writes = p.signal(
+        (of_x("load") & (load.tile == tile))
+        | Cat(out[n] & pair.load_of[n][_X] for n in range(_LOADS)).any()
+        | (of_x("move") & move.write & (move.dst.tile == tile))
+        | pair.move_gone[_X].any(1, Scoreboard.MOVE_STAGES - 1),
+        "x_late_writes",
+    )
+    waits_mma = p.signal(of_x("mma") & (mma.c.tile == tile), "x_mma_waits")
+    results = p.signal(waits_mma | pair.tile_gone[_X].any(1, depth - 1), "x_results")
+
+    # -- and once Y was let near the tile, does not --------------------------------------------
+    near = {}
+    for name, condition in (
+        (
+            "reads",
+            in_slots(
+                _Y,
+                lambda n: (
+                    u.grants["mma"][n]
+                    & ((u.walks.mma[n].uop.a.tile == tile) | (u.walks.mma[n].uop.b_tile == tile))
+                ),
+            )
+            | in_slots(_Y, lambda n: u.grants["store"][n] & (u.walks.ldst[n].uop.tile == tile))
+            | in_slots(
+                _Y,
+                lambda n: (
+                    u.grants["move"][n]
+                    & u.walks.move[n].uop.read
+                    & (u.walks.move[n].uop.src.tile == tile)
+                ),
+            ),
+        ),
+        (
+            "writes",
+            in_slots(_Y, lambda n: u.grants["load"][n] & (u.walks.ldst[n].uop.tile == tile))
+            | in_slots(
+                _Y,
+                lambda n: (
+                    u.grants["move"][n]
+                    & u.walks.move[n].uop.write
+                    & (u.walks.move[n].uop.dst.tile == tile)
+                ),
+            ),
+        ),
+        (
+            "adds",
+            in_slots(_Y, lambda n: u.grants["mma"][n] & (u.walks.mma[n].uop.c.tile == tile)),
+        ),
+    ):
+        was = Signal(name=f"y_was_near_{name}")
+        with m.If(condition):
+            m.d.sync += was.eq(1)
+        near[name] = was
+
+    def whole(n: int, *kinds: InstrKind) -> Value:
+        kind = Value.cast(slots[n]("kind"))
+        return Cat(kind == k.value for k in kinds).any()
+
+    def has_won(claims: str, ldst_kind: InstrKind, moved: str) -> Value:
+        """Y's claim on the tile was won, and lasts until given up."""
+
+        def of_slot(n: int) -> Value:
+            mine = slots[n]("granted") & bit(slots[n](claims))
+            ldst = whole(n, ldst_kind) & (slots[n]("along") | (held[n].tile == tile))
+            one = getattr(held[n], moved) == tile
+            if moved == "src":
+                one = one & held[n].read
+            moves = whole(n, InstrKind.MOVE) & (u.walks.move[n].whole | one)
+            return mine & (ldst | moves)
+
+        return in_slots(_Y, of_slot)
+
+    reads = p.signal(near["reads"] | has_won("reads", InstrKind.STORE, "src"), "y_reads_tile")
+    writes = p.signal(near["writes"] | has_won("writes", InstrKind.LOAD, "dst"), "y_writes_tile")
+    adds = near["adds"]
+    p.check(
+        "x_wrote_before_y_reads",
+        ~reads | ~(claims_write | late_writes | results),
+    )
+    p.check(
+        "x_is_done_before_y_writes",
+        ~writes | ~(claims_write | claims_read | early_reads | late_writes | results),
+    )
+    p.check(
+        "x_is_done_before_y_adds",
+        ~adds | ~(claims_write | claims_read | early_reads | late_writes | waits_mma),
+    )
+
+    # Results of both may be under way to one tile: X's left first, and Y's reads of C come after.
+    def since(event: Value, name: str, most: int) -> Signal:
+        """Cycles since the first event, 0 before it."""
+        age = Signal(range(most + 1), name=name)
+        with m.If(age != 0):
+            m.d.sync += age.eq(Mux(age == most, most, age + 1))
+        with m.Elif(event):
+            m.d.sync += age.eq(1)
+        return age
+
+    gone = since(pair.tile_gone[_Y].at[0], "y_gone_since", depth)
+    read = since(pair.read_gone[_Y].at[0], "y_read_since", depth)
+    y_waits = full["mma"] & pair.owner["mma"][_Y] & pair._here(mma.c) & mma.new_c
+    for age in range(1, depth + 1):
+        p.check(f"x_left_first{age}", ~pair.tile_gone[_X].at[age] | (gone < age))
+        p.check(
+            f"x_left_long_before{age}",
+            ~pair.word_gone[_X].at[age] | (read == 0) | (read + loop <= age),
+        )
+        p.check(
+            f"x_left_before_waiting{age}", ~(pair.word_gone[_X].at[age] & y_waits) | (age >= loop)
+        )
+        p.check(f"y_gone_is_old{age}", ~pair.tile_gone[_Y].at[age] | (gone >= age))
+        p.check(f"y_read_is_old{age}", ~pair.read_gone[_Y].at[age] | (read >= age))
+    p.check("since_inside", (gone <= depth) & (read <= depth))
+    p.check("y_gone_was_near", (gone == 0) | adds)
+    p.check("y_read_has_gone", (read == 0) | (gone >= read))
+    y_mma = full["mma"] & pair.owner["mma"][_Y]
+    p.check("y_waiting_adds", ~(y_mma & (mma.c.tile == tile)) | adds)
+    p.check(
+        "y_waiting_reads", ~(y_mma & ((mma.a.tile == tile) | (mma.b_tile == tile))) | near["reads"]
+    )
+    y_store = full["store"] & pair.owner["store"][_Y] & (store.tile == tile)
+    y_row = pair.row_waits & pair.row_of[_Y] & (pair.row_tile == tile)
+    p.check("y_storing_reads", ~(y_store | y_row) | near["reads"])
+    y_move = full["move"] & pair.owner["move"][_Y]
+    p.check("y_moving_reads", ~(y_move & move.read & (move.src.tile == tile)) | near["reads"])
+    y_writes = (
+        (full["load"] & pair.owner["load"][_Y] & (load.tile == tile))
+        | Cat(out[n] & pair.load_of[n][_Y] for n in range(_LOADS)).any()
+        | (y_move & move.write & (move.dst.tile == tile))
+        | pair.move_gone[_Y].any(1, Scoreboard.MOVE_STAGES - 1)
+    )
+    p.check("y_writing_writes", ~y_writes | near["writes"])
+    p.check("y_near_is_seen", pair.seen[_Y] | ~(near["reads"] | near["writes"] | adds))
+    p.check(
+        "y_has_read_before",
+        ~pair.has_read[_Y] | near["reads"] | (read > pair.c_late) | (read == depth),
+    )
+    p.check("y_has_written_before", ~pair.has_written[_Y] | near["writes"] | (gone == depth))
+    return p
+
+
+_SLOTS = Config(
+    tiles=4, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, slots=2, addr_bits=16
+)
+_PARAMETERS = "{} slots, 4 tiles, rows 4 x 64 bit, words of 2 rows, MAC depth {}, loop {}"
+
+TASKS = (
+    Task(
+        name="hazards",
+        about="no RAW, WAR, WAW: any two instructions, any word, any walks",
+        parameters=_PARAMETERS.format(3, 8, 5),
+        build=lambda: unbounded(_SLOTS.replace(slots=3), mac_depth=8, loop=5),
+        depth=2,
+        cover=20,
+        quick=True,
+    ),
+    Task(
+        name="hazards_split",
+        about="the same with the design's split counters",
+        parameters=_PARAMETERS.format(2, 4, 3),
+        build=lambda: bounded(_SLOTS, mac_depth=4, loop=3),
+        mode="bmc",
+        depth=9,
+        cover=12,
+        timeout=1500,
+    ),
+)
+MUTANTS: tuple[Mutant, ...] = ()
