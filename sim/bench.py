@@ -172,7 +172,8 @@ def _command(options: Namespace) -> int:
         report = json.dumps([row.report() for row in rows], indent=1)
         write_whole(options.json, f"{report}\n".encode())
     if options.plot is not None:
-        plot_sweep([row for row in rows if row.kind == "sweep"], options.plot)
+        points = [row for row in rows if row.kind == "sweep"]
+        plot_sweep(points, options.plot, as_config(options.preset).bus_bytes)
     missed = [row for row in rows if row.met is False]
     for row in missed:
         name = " ".join(filter(None, (row.name, row.case)))

@@ -27,16 +27,21 @@ def check_plot(path: str) -> None:
         raise CommandError("--plot needs matplotlib: pip install openmxu[demo]") from None
 
 
-def plot_sweep(rows: Sequence[Row], path: str) -> None:
+def plot_sweep(rows: Sequence[Row], path: str, bus_bytes: int) -> None:
     """Draw rows of kind "sweep".
 
     Left, over the size: the MAC array's utilisation, solid, below what the bound allows, dashed.
-    Right: what was reached over how much the bound leaves to the MAC array, so that a tiling
-    which the bus limits shows where its roof is.
+    Right, the roofline: multiply-accumulates a cycle over those for each byte read.
+
+    Parameters
+    ----------
+    path : ends in one of `SUFFIXES`.
+    bus_bytes : what L2 delivers in a cycle.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
+    from matplotlib.ticker import ScalarFormatter
 
     lines: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -44,7 +49,9 @@ def plot_sweep(rows: Sequence[Row], path: str) -> None:
     suffix = Path(path).suffix
     figure = Figure(figsize=(12, 5), layout="constrained")
     canvas = {".png": FigureCanvasAgg, ".svg": FigureCanvasSVG}[suffix](figure)
-    left, right = figure.subplots(1, 2, sharey=True)
+    left, right = figure.subplots(1, 2)
+    peaks: dict[str, float] = {}
+    most = 0.0
     formats = sorted({name.split(",")[0] for name in lines})
     for name, points in lines.items():
         ft, tiling = name.split(", ")
@@ -54,17 +61,34 @@ def plot_sweep(rows: Sequence[Row], path: str) -> None:
         style = {"color": f"C{formats.index(ft)}", "marker": MARKS[tiling], "markersize": 5}
         left.plot(sizes, reached, label=name.removeprefix("GEMM "), **style)
         left.plot(sizes, roof, linestyle="--", linewidth=0.8, color=style["color"], alpha=0.6)
-        right.scatter(roof, reached, **{"color": style["color"], "marker": style["marker"]}, s=25)
+        rates = [size**3 / point.cycles for size, point in zip(sizes, points, strict=True)]
+        per_byte = [
+            size**3 / (point.activity["read_beat"] * bus_bytes)
+            for size, point in zip(sizes, points, strict=True)
+        ]
+        right.plot(per_byte, rates, linestyle="", label=name.removeprefix("GEMM "), **style)
+        peaks[ft] = rates[0] / points[0].measured
+        most = max(*per_byte, most)
+    for ft, peak in peaks.items():
+        knee, color = peak / bus_bytes, f"C{formats.index(ft)}"
+        right.plot(
+            [knee / 8, knee, max(2 * knee, 1.5 * most)], [peak / 8, peak, peak], "--", color=color
+        )
     left.set_xscale("log", base=2)
+    left.xaxis.set_major_formatter(ScalarFormatter())
     left.set_xlabel("M = N = K")
     left.set_ylabel("share of the MAC array's peak, %")
     left.set_title("reached (solid) and the roofline (dashed)")
     left.legend(fontsize="small")
-    right.plot([0, 100], [0, 100], color="black", linewidth=0.8)
-    right.set_xlabel("what the roofline allows, %")
-    right.set_title("every point against its roof")
+    left.set_ylim(0, 105)
+    right.set_xscale("log", base=2)
+    right.set_yscale("log", base=2)
+    for axis in (right.xaxis, right.yaxis):
+        axis.set_major_formatter(ScalarFormatter())
+    right.set_xlabel("multiply-accumulates for each byte read")
+    right.set_ylabel("multiply-accumulates a cycle")
+    right.set_title(f"roofline: the array's peak, and {bus_bytes} bytes a cycle")
     for axes in (left, right):
-        axes.set_ylim(0, 105)
         axes.grid(alpha=0.3)
     figure.suptitle(f"GEMM on {rows[0].preset}, operands and results in L2 memory")
     content = io.BytesIO()

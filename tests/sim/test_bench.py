@@ -189,14 +189,20 @@ def test_activity_as_text() -> None:
 def test_plots(suffix: str, start: bytes, tmp_path) -> None:
     pytest.importorskip("matplotlib")
     rows = [
-        row(kind="sweep", name=f"GEMM {ft}, {tiling}", case=str(size), measured=0.1 * number)
+        row(
+            kind="sweep",
+            name=f"GEMM {ft}, {tiling}",
+            case=str(size),
+            measured=0.1 * number,
+            activity={"read_beat": size**3 // 64},
+        )
         for ft in ("int8", "bf16")
         for tiling in ("1x1", "2x2", "4x4")
         for number, size in enumerate((16, 32, 64), start=1)
     ]
     first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
     for path in (first, second):
-        plot_sweep(rows, str(path))
+        plot_sweep(rows, str(path), 16)
     assert first.read_bytes().startswith(start)
     assert len(first.read_bytes()) > 10_000
 
