@@ -11,7 +11,7 @@ from hdl.issue.scoreboard import Scoreboard
 from hdl.issue.slots import Slots
 
 from .harness import Proof
-from .task import Mutant, Task
+from .task import Task
 from .walks import walks_of_slots
 
 __all__ = ["MUTANTS", "TASKS", "Units"]
