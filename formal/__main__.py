@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +16,7 @@ from rich.table import Table
 from hdl.cli import CommandError, Parser, run_command
 
 from . import registry
+from .jobs import in_order
 from .mutation import mutate
 from .sby import SOLVERS, Result, Tools, find_tools, run
 from .task import Task
@@ -39,6 +44,13 @@ def _parser() -> Parser:
     parser.add_argument("--solver", choices=SOLVERS, help="default: the first that is installed")
     parser.add_argument("--timeout", type=int, metavar="S", help="seconds for each run")
     parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="runs at a time (%(default)s)",
+    )
+    parser.add_argument(
         "-o",
         dest="folder",
         type=Path,
@@ -54,7 +66,10 @@ def _chosen(names: list[str] | None, quick: bool) -> list[Task]:
 
 
 def _list(console: Console, tasks: list[Task]) -> None:
-    table = Table("task", "mode", "depth", "cover", "quick", "what", "parameters", box=None)
+    table = Table(
+        "task", "mode", "depth", "cover", "quick", "mutants", "what", "parameters", box=None
+    )
+    mutants = Counter(mutant.task for mutant in registry.MUTANTS)
     for task in tasks:
         table.add_row(
             task.name,
@@ -62,6 +77,7 @@ def _list(console: Console, tasks: list[Task]) -> None:
             str(task.depth),
             str(task.cover),
             "quick" if task.quick else "",
+            str(mutants[task.name] or ""),
             task.about,
             task.parameters,
         )
@@ -75,47 +91,53 @@ def _runs(task: Task, *, depth: int | None, bmc: bool) -> list[tuple[str, int]]:
     return [(task.mode, depth or task.depth), ("cover", task.cover)]
 
 
-def _prove(console: Console, tools: Tools, tasks: list[Task], args) -> int:
+_ELABORATES = threading.Lock()
+"""Harnesses put other parts into the design while they are made: one at a time."""
+
+
+def _run(tools: Tools, task: Task, mode: str, depth: int, args: Namespace) -> Result:
+    with _ELABORATES:
+        text = task.build().rtlil()
+    folder = args.folder / f"{task.name}_{mode}"
+    timeout = args.timeout or task.timeout
+    return run(tools, text, folder, mode=mode, depth=depth, timeout=timeout)
+
+
+def _prove(console: Console, tools: Tools, tasks: list[Task], args: Namespace) -> int:
     table = Table("task", "mode", "engine", "depth", "result", "seconds", "parameters", box=None)
     notes: list[str] = []
     failures = 0
-    for task in tasks:
-        text = task.build().rtlil()
-        for mode, depth in _runs(task, depth=args.depth, bmc=args.bmc):
-            result: Result = run(
-                tools,
-                text,
-                args.folder / f"{task.name}_{mode}",
-                mode=mode,
-                depth=depth,
-                timeout=args.timeout or task.timeout,
-            )
-            good = result.status == "pass"
-            failures += not good
-            line = f"{task.name} {mode} {depth}: {result.status}"
-            if result.detail:
-                line += f" ({result.detail})"
-            console.print(f"{line}, {result.seconds:.1f} s", highlight=False, soft_wrap=True)
-            if result.trace:
-                notes.append(f"{task.name}: {result.detail}: {result.trace}")
-            table.add_row(
-                task.name,
-                mode,
-                tools.engine,
-                str(depth),
-                f"[{'green' if good else 'red'}]{result.status}[/]",
-                f"{result.seconds:.1f}",
-                task.parameters,
-            )
+    runs = [(t, mode, n) for t in tasks for mode, n in _runs(t, depth=args.depth, bmc=args.bmc)]
+    for (task, mode, depth), result in in_order(
+        lambda one: _run(tools, *one, args), runs, args.jobs
+    ):
+        good = result.status == "pass"
+        failures += not good
+        line = f"{task.name} {mode} {depth}: {result.status}"
+        if result.detail:
+            line += f" ({result.detail})"
+        console.print(f"{line}, {result.seconds:.1f} s", highlight=False, soft_wrap=True)
+        if result.trace:
+            notes.append(f"{task.name}: {result.detail}: {result.trace}")
+        table.add_row(
+            task.name,
+            mode,
+            tools.engine,
+            str(depth),
+            f"[{'green' if good else 'red'}]{result.status}[/]",
+            f"{result.seconds:.1f}",
+            task.parameters,
+        )
     console.print(table)
     for note in notes:
         console.print(f"counterexample of {note}", highlight=False, soft_wrap=True)
+    console.print(f"{failures} of {len(runs)} runs failed" if failures else f"{len(runs)} passed")
     return 1 if failures else 0
 
 
 def _main(argv: list[str] | None) -> int:
     args = _parser().parse_args(argv)
-    for name in ("depth", "timeout"):
+    for name in ("depth", "timeout", "jobs"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise CommandError(f"--{name} {value}: use 1 or more")
@@ -126,7 +148,9 @@ def _main(argv: list[str] | None) -> int:
         return 0
     tools = find_tools(args.solver)
     if args.mutate:
-        return mutate(console, tools, {task.name for task in tasks}, args.folder / "mutants")
+        return mutate(
+            console, tools, {task.name for task in tasks}, args.folder / "mutants", args.jobs
+        )
     return _prove(console, tools, tasks, args)
 
 

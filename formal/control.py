@@ -8,7 +8,7 @@ from hdl.config import Config
 from hdl.issue.guard import Guard
 
 from .harness import Proof
-from .task import Mutant, Task
+from .task import Task, mutants
 
 __all__ = ["MUTANTS", "TASKS"]
 
@@ -63,7 +63,7 @@ TASKS = (
         about="guard equals its specification, all inputs",
         parameters="32 tiles, rows 16 x 128 bit, unified",
         build=lambda: guard(Config()),
-        depth=1,
+        depth=2,
         cover=2,
         quick=True,
     ),
@@ -72,7 +72,7 @@ TASKS = (
         about="the same with a C file",
         parameters="32 + 32 tiles, rows 16 x 128 bit",
         build=lambda: guard(Config(accumulators="split")),
-        depth=1,
+        depth=2,
         cover=2,
         quick=True,
     ),
@@ -81,51 +81,35 @@ TASKS = (
         about="the same where results fill the file",
         parameters="16 tiles, rows 8 x 64 bit, unified",
         build=lambda: guard(Config(tiles=16, rows=8, row_bits=64, bus_bits=64)),
-        depth=1,
+        depth=2,
         cover=2,
     ),
 )
 
-_GUARD = "hdl/issue/guard.py"
 MUTANTS = (
-    Mutant(
-        name="the last tile of C may not be used",
-        path=_GUARD,
-        old="fits = self.c <= cfg.tiles - results",
-        new="fits = self.c < cfg.tiles - results",
-        task="guard",
-        depth=2,
+    *mutants(
+        "hdl/issue/guard.py",
+        "guard",
+        (
+            "the last tile of C may not be used",
+            "fits = self.c <= cfg.tiles - results",
+            "fits = self.c < cfg.tiles - results",
+        ),
+        ("A may overlap C by one tile", "(base + SIDE <= self.c)", "(base + SIDE <= self.c + 1)"),
+        ("B is not looked at", "fits & apart[0] & apart[1]", "fits & apart[0]"),
+        (
+            "a refusal runs TILING",
+            "Mux(grant, MODE_4X4, isa.Tiling.T2X2)",
+            "Mux(grant, MODE_4X4, self.tiling)",
+        ),
     ),
-    Mutant(
-        name="A may overlap C by one tile",
-        path=_GUARD,
-        old="(base + SIDE <= self.c)",
-        new="(base + SIDE <= self.c + 1)",
-        task="guard",
-        depth=2,
-    ),
-    Mutant(
-        name="B is not looked at",
-        path=_GUARD,
-        old="fits & apart[0] & apart[1]",
-        new="fits & apart[0]",
-        task="guard",
-        depth=2,
-    ),
-    Mutant(
-        name="a refusal runs TILING",
-        path=_GUARD,
-        old="Mux(grant, MODE_4X4, isa.Tiling.T2X2)",
-        new="Mux(grant, MODE_4X4, self.tiling)",
-        task="guard",
-        depth=2,
-    ),
-    Mutant(
-        name="the split file's end is not looked at",
-        path=_GUARD,
-        old="m.d.comb += grant.eq(fits)",
-        new="m.d.comb += grant.eq(1)",
-        task="guard_split",
-        depth=2,
+    *mutants(
+        "hdl/issue/guard.py",
+        "guard_split",
+        (
+            "the split file's end is not looked at",
+            "m.d.comb += grant.eq(fits)",
+            "m.d.comb += grant.eq(1)",
+        ),
     ),
 )

@@ -15,7 +15,7 @@ from hdl.issue.scoreboard import Scoreboard
 
 from .harness import Proof
 from .issue import Units
-from .task import Mutant, Task
+from .task import Task, mutants
 from .walks import contract
 
 __all__ = ["MUTANTS", "TASKS"]
@@ -123,7 +123,7 @@ class _Pair:
         self.load_tile = [Signal(cfg.tile_bits, name=f"load{n}_tile") for n in range(_LOADS)]
         here = [Signal(name=f"load{n}_here") for n in range(_LOADS)]
         self.load_of = [[Signal(name=f"load{n}_of_{w}") for w in _WHO] for n in range(_LOADS)]
-        lands = p.any(_LOADS, "lands")
+        self.lands = lands = p.any(_LOADS, "lands")
         p.assume("one_lands", ((lands & (lands - 1)) == 0) & ((lands & ~Cat(out)) == 0))
         entry = p.signal((~Cat(out) & (Cat(out) + 1))[:_LOADS], "load_entry")
         touches = Mux(
@@ -158,7 +158,7 @@ class _Pair:
         self.row_tile = Signal(self.cfg.tile_bits, name="row_tile")
         self.row_here = Signal(name="row_here")
         self.row_of = [Signal(name=f"row_of_{who}") for who in _WHO]
-        read = p.signal(waits & p.any(1, "row_granted"), "row_read")
+        self.row_read = read = p.signal(waits & p.any(1, "row_granted"), "row_read")
         with m.If(read):
             m.d.sync += waits.eq(0)
         with m.If(u.goes["store"]):
@@ -236,11 +236,16 @@ def bounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
 
 def unbounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     """With any walks that keep the contract which `splits` proves, runs of any length."""
+    return _any_walks(cfg, mac_depth=mac_depth, loop=loop).p
+
+
+def _any_walks(cfg: Config, *, mac_depth: int, loop: int) -> _Pair:
+    """The harness of `unbounded`, with its invariants."""
     pair = _Pair(cfg, mac_depth=mac_depth, loop=loop, walks=True)
     u, p, m, tile = pair.u, pair.p, pair.p.m, pair.tile
     inside, count, depth = u.inside, cfg.slots, mac_depth
     slots = [inside.part(f"slot{n}") for n in range(count)]
-    held = [contract(p, slots[n], u.walks, n, assume=True) for n in range(count)]
+    held = pair.held = [contract(p, slots[n], u.walks, n, assume=True) for n in range(count)]
     uops = {name: getattr(u.dut, name).payload for name in u.KINDS}
     full = {name: inside(f"{name}_full") for name in u.KINDS}
 
@@ -464,6 +469,110 @@ def unbounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
         ~pair.has_read[_Y] | near["reads"] | (read > pair.c_late) | (read == depth),
     )
     p.check("y_has_written_before", ~pair.has_written[_Y] | near["writes"] | (gone == depth))
+    return pair
+
+
+_FAIR = 1
+"""Cycles that a unit may take to do what is asked of it, in the model of `progress`."""
+_BURST = 1
+"""Further uops of a burst, likewise."""
+_SKIPS = 1
+"""Uops of the MAC that may be skipped while the oldest instruction waits, likewise."""
+
+
+def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int) -> Proof:
+    """The oldest instruction issues a uop every `bound` cycles, if the units are fair.
+
+    Walks end (`splits`), so the oldest instruction ends, and every accepted one is the oldest
+    in time.
+    """
+    pair = _any_walks(cfg, mac_depth=mac_depth, loop=loop)
+    u, p, m, inside = pair.u, pair.p, pair.p.m, pair.u.inside
+
+    def at_most(waits: Value, name: str, most: int) -> None:
+        """Assume that `waits` holds for so many cycles in a row at most."""
+        count = Signal(range(most + 2), name=f"{name}_for")
+        with m.If(waits):
+            m.d.sync += count.eq(Mux(count > most, count, count + 1))
+        with m.Else():
+            m.d.sync += count.eq(0)
+        p.assume(f"{name}_ends", ~waits | (count < most))
+
+    for name, port in u.ports.items():
+        at_most(port.valid & ~u.ready[name], f"{name}_waits", _FAIR)
+    for n in range(_LOADS):
+        at_most(pair.load_out[n] & ~pair.lands[n], f"load{n}_flies", _FAIR)
+    at_most(pair.row_waits & ~pair.row_read, "row_waits_here", _FAIR)
+
+    # What `_any_walks` says of one tile, of all of them.
+    board, load = inside.part("scoreboard"), u.ports["load"].payload
+    for tile in range(cfg.all_tiles):
+        flying = [pair.load_out[n] & (pair.load_tile[n] == tile) for n in range(_LOADS)]
+        flying.append(inside("load_full") & (load.tile == tile))
+        flying.append(pair.retired & (pair.retired_tile == tile))
+        p.check(f"loads_counted{tile}", board(f"loads{tile}") == sum(flying))
+
+    # Nobody has won a tile that an older instruction still claims.
+    slots = [inside.part(f"slot{n}") for n in range(cfg.slots)]
+    for n, slot in enumerate(slots):
+        kind, won = slot("kind"), pair.held[n]
+        along, whole = slot("along"), u.walks.move[n].whole
+        is_load, is_store = kind == InstrKind.LOAD, kind == InstrKind.STORE
+        is_move = kind == InstrKind.MOVE
+        tiles = cfg.all_tiles
+        one, one_src, one_dst = (
+            (1 << tile)[: cfg.all_tiles] for tile in (won.tile, won.src, won.dst)
+        )
+        writes = Mux(is_load, Mux(along, slot("writes"), one), 0)
+        writes = writes | Mux(is_move, slot("writes") & (one_dst | whole.replicate(tiles)), 0)
+        reads = Mux(is_store, Mux(along, slot("reads"), one), 0)
+        reads = reads | Mux(is_move, Mux(whole, slot("reads"), Mux(won.read, one_src, 0)), 0)
+        for q, other in enumerate(slots):
+            if q != n:
+                older = u.valid[n] & slot("granted") & u.valid[q] & inside(f"older{n}")[q]
+                claimed = (writes & (other("reads") | other("writes"))) | (reads & other("writes"))
+                p.check(f"won_what_was_free{n}_{q}", ~older | (claimed == 0))
+
+    # Bursts end, and their next uop is there: `age_order` checks it with the design's walks.
+    for name in ("load", "store", "move"):
+        locked = u.locked(name)
+        more = u.ports[name].payload.more
+        left = Signal(range(_BURST + 1), name=f"{name}_burst_left", init=_BURST)
+        grants = u.grants[name].any()
+        with m.If(grants):
+            m.d.sync += left.eq(Mux(locked.any(), Mux(left == 0, 0, left - 1), _BURST))
+        p.assume(f"{name}_burst_ends", ~inside(f"{name}_full") | ~more | (left != 0))
+        p.assume(f"{name}_burst_goes_on", (locked & ~inside(f"{name}_requests")) == 0)
+
+    # The oldest instruction, and how long it has waited.
+    count = cfg.slots
+    oldest = [
+        p.signal(
+            u.valid[n]
+            & ~Cat(inside(f"older{n}")[q] & u.valid[q] for q in range(count) if q != n).any(),
+            f"is_oldest{n}",
+        )
+        for n in range(count)
+    ]
+    steps = Cat(oldest) & (
+        u.grants["mma"] | u.grants["load"] | u.grants["store"] | u.grants["move"]
+    )
+    idle = Cat(oldest[n] & ~u.walks.ldst[n].valid for n in range(count))
+    is_load = Cat(inside.part(f"slot{n}")("kind") == InstrKind.LOAD for n in range(count))
+    moves_on = p.signal(steps.any() | (idle & is_load).any() | ~u.valid.any(), "moves_on")
+    waits = Signal(range(bound + 2), name="oldest_waits")
+    with m.If(moves_on):
+        m.d.sync += waits.eq(0)
+    with m.Elif(waits <= bound):
+        m.d.sync += waits.eq(waits + 1)
+    skipped = Signal(range(_SKIPS + 2), name="skips")
+    with m.If(moves_on):
+        m.d.sync += skipped.eq(0)
+    with m.Elif(u.skip & (skipped <= _SKIPS)):
+        m.d.sync += skipped.eq(skipped + 1)
+    p.assume("few_skips", ~u.skip | (skipped < _SKIPS))
+    p.check("oldest_moves_on", waits <= bound)
+    p.cover("waits_long", waits == bound - 4)
     return p
 
 
@@ -471,6 +580,8 @@ _SLOTS = Config(
     tiles=4, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, slots=2, addr_bits=16
 )
 _PARAMETERS = "{} slots, 4 tiles, rows 4 x 64 bit, words of 2 rows, MAC depth {}, loop {}"
+
+_BOUND = 11
 
 TASKS = (
     Task(
@@ -483,6 +594,15 @@ TASKS = (
         quick=True,
     ),
     Task(
+        name="progress",
+        about="the oldest instruction issues in bounded time, with fair units",
+        parameters=_PARAMETERS.format(3, 4, 3),
+        build=lambda: progress(_SLOTS.replace(slots=3), mac_depth=4, loop=3, bound=_BOUND),
+        depth=_BOUND + 2,
+        cover=20,
+        timeout=1500,
+    ),
+    Task(
         name="hazards_split",
         about="the same with the design's split counters",
         parameters=_PARAMETERS.format(2, 4, 3),
@@ -493,4 +613,61 @@ TASKS = (
         timeout=1500,
     ),
 )
-MUTANTS: tuple[Mutant, ...] = ()
+MUTANTS = (
+    *mutants(
+        "hdl/issue/slots.py",
+        "hazards",
+        (
+            "younger writers are waited for",
+            "Mux(older[index][q], slots[q].writes, 0)",
+            "Mux(older[q][index], slots[q].writes, 0)",
+        ),
+        (
+            "writers do not wait for readers in slots",
+            "in_flight | board.reading | writes | reads",
+            "in_flight | board.reading | writes",
+        ),
+        (
+            "writers do not wait for reads under way",
+            "in_flight | board.reading | writes | reads",
+            "in_flight | writes | reads",
+        ),
+        (
+            "readers do not wait for what lands",
+            "slot.block_read.eq(in_flight | writes)",
+            "slot.block_read.eq(writes)",
+        ),
+        (
+            "accumulation does not wait for loads under way",
+            "slot.block_acc.eq(board.writing | board.reading",
+            "slot.block_acc.eq(board.reading",
+        ),
+        (
+            "a load is told when it lands",
+            "board.load_issue.eq(load_grants.any())",
+            "board.load_issue.eq(self.load_retired)",
+        ),
+    ),
+    *mutants(
+        "hdl/issue/slot.py",
+        "hazards",
+        (
+            "B is not looked at",
+            "                | self.block_read.bit_select(mma.uop.b_tile, 1)\n",
+            "",
+        ),
+        ("a word under way is read", "self.mma.new_c & self.word_busy", "0"),
+        ("a claim won once is won for all tiles", "granted.eq(~free)", "granted.eq(1)"),
+        ("C is given up at the first word", "mma.step & mma.free_c", "mma.step"),
+        (
+            "a load along rows looks at its first tile only",
+            "~(writes & self.block_write).any()",
+            "~self.block_write.bit_select(ldst.uop.tile, 1)",
+        ),
+        (
+            "a copy does not look at what it writes",
+            "& ~(writes & self.block_write).bit_select(move.uop.dst.tile, 1)",
+            "& 1",
+        ),
+    ),
+)

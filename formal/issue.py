@@ -11,7 +11,7 @@ from hdl.issue.scoreboard import Scoreboard
 from hdl.issue.slots import Slots
 
 from .harness import Proof
-from .task import Task
+from .task import Task, mutants
 from .walks import walks_of_slots
 
 __all__ = ["MUTANTS", "TASKS", "Units"]
@@ -237,7 +237,7 @@ class Units:
                 m.d.sync += before[n].eq(self.valid)
             with m.Elif(self.dispatched):
                 m.d.sync += before[n].eq(before[n] & ~self.chosen)
-            p.check(f"not_before_itself{n}", ~before[n][n])
+            p.check(f"not_before_itself{n}", ~before[n][n] & ~self.inside(f"older{n}")[n])
             for q in range(count):
                 both = self.valid[n] & self.valid[q]
                 if q != n:
@@ -309,9 +309,21 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
                 ~locked[n]
                 | (u.valid[n] & (Value.cast(kind) == kinds[name].value) & slots[n]("granted")),
             )
+            p.check(f"{name}_lock_moves{n}", ~locked[n] | requests[n])
             if name in ("load", "store"):
                 filling = parts[n]["ldst_split"]("filling")
-                p.check(f"{name}_lock_moves{n}", ~locked[n] | ~filling)
+                p.check(f"{name}_lock_does_not_fill{n}", ~locked[n] | ~filling)
+        # A burst is not broken by another slot.
+        last = Signal(count, name=f"{name}_last")
+        with m.If(grants.any()):
+            m.d.sync += last.eq(grants)
+        if name != "mma":
+            more = inside(f"{name}_uop", u.ports[name].payload.shape()).more
+            p.check(f"{name}_lock_is_of_burst", (last == 0) | (locked == Mux(more, last, 0)))
+            p.check(
+                f"{name}_burst_is_whole",
+                ~grants.any() | (last == 0) | ~more | (grants == last),
+            )
 
     # Nothing in flight, nothing in the issue registers: the oldest goes.
     board = inside.part("scoreboard")
@@ -352,4 +364,51 @@ TASKS = (
         cover=10,
     ),
 )
-MUTANTS = ()
+MUTANTS = (
+    *mutants(
+        "hdl/issue/scoreboard.py",
+        "scoreboard",
+        (
+            "a result lands a cycle too soon",
+            "timer.eq(self.mac_depth - 1)",
+            "timer.eq(self.mac_depth - 2)",
+        ),
+        (
+            "a load that leaves as another lands counts twice",
+            "with m.If(up & ~down):",
+            "with m.If(up):",
+        ),
+        (
+            "a row to be stored does not claim its tile",
+            "            _one_hot(self.store_waiting1, self.store_tile1, tiles),\n",
+            "",
+        ),
+        ("the list of words is too short", "range(1, self.loop - 1)", "range(1, self.loop - 2)"),
+        (
+            "the uop that waits is not on the list of words",
+            "stages.append((mac_c_waiting, self.mac_c))",
+            "stages.append((mac_c_go, self.mac_c))",
+        ),
+    ),
+    *mutants(
+        "hdl/issue/slots.py",
+        "age_order",
+        ("who comes after a slot was taken anew is older", "age.eq(age & ~chosen)", "age.eq(age)"),
+        (
+            "the lowest slot goes first",
+            "requests[index] & ~(requests & older[index]).any()",
+            "requests[index] & ~requests[:index].any()",
+        ),
+        ("another slot breaks a burst", "locked.eq(Mux(more, grants, 0))", "locked.eq(0)"),
+        (
+            "dispatch into a full slot",
+            "self.instrs.ready.eq(free.any())",
+            "self.instrs.ready.eq(1)",
+        ),
+        (
+            "a slot waits for its own claims",
+            "Mux(older[index][q], slots[q].writes, 0) for q in others",
+            "slots[q].writes for q in range(count)",
+        ),
+    ),
+)

@@ -13,7 +13,7 @@ from hdl.l2.store import StorePipe
 
 from .harness import Proof
 from .storage import registers_in
-from .task import Task
+from .task import Task, mutants
 
 __all__ = ["MUTANTS", "TASKS"]
 
@@ -481,4 +481,95 @@ TASKS = (
         cover=16,
     ),
 )
-MUTANTS = ()
+_GATHER = "hdl/l2/gather.py"
+_MERGE = "hdl/l2/merge.py"
+_SCATTER = "hdl/l2/scatter.py"
+MUTANTS = (
+    *mutants(
+        "hdl/l2/ids.py",
+        "l2_ids",
+        ("an id is taken and kept", "self.back_valid & ~taken", "self.back_valid"),
+        (
+            "an id is read over the one that waits",
+            "(oldest != newest) & (~read_valid | (self.take & ~held_valid))",
+            "oldest != newest",
+        ),
+        ("the same new id again", "fresh.eq(fresh + 1)", "fresh.eq(fresh)"),
+        ("idle with an id in use", "self.idle.eq(used == 0)", "self.idle.eq(used[1:] == 0)"),
+    ),
+    *mutants(
+        "hdl/l2/buffer.py",
+        "l2_buffer",
+        (
+            "the spare item is forgotten",
+            "valid.eq(self.i.valid | spare_valid)",
+            "valid.eq(self.i.valid)",
+        ),
+        (
+            "an item is taken over the spare one",
+            "self.i.ready.eq(~spare_valid)",
+            "self.i.ready.eq(1)",
+        ),
+        ("the spare item is the next one", "item.eq(spare)", "item.eq(self.i.payload)"),
+    ),
+    *mutants(
+        _GATHER,
+        "l2_load",
+        ("a burst takes an id for every beat", ", has_id.eq(1)]", "]"),
+        ("a burst is a beat short", "burst.len.eq(burst.len + 1)", "burst.len.eq(burst.len)"),
+        ("the second row of a beat is not noted", "ends.count.eq(2)", "ends.count.eq(1)"),
+        ("a burst goes on over its end", "closed.eq(~uop.more)", "closed.eq(1)"),
+    ),
+    *mutants(
+        _MERGE,
+        "l2_load",
+        ("the second row of a beat is not written", "~waiting & move & (ends.count == 2)", "0"),
+        (
+            "the end of a row keeps its old bytes",
+            "bytes_from(chosen.first, row_bytes) & (upto | tail)",
+            "bytes_from(chosen.first, row_bytes) & upto",
+        ),
+        (
+            "a spare nibble is kept",
+            "upto[i] & ~(chosen.half & ends_row[i]) & ~zero",
+            "upto[i] & ~zero",
+        ),
+        ("bytes lie as on the bus", 'rotate_right(m, raw, rows.offset, name="turned")', "raw"),
+        (
+            "zeros are written with what was read",
+            "Mux(upto[i] & ~zero, byte[:4], 0)",
+            "Mux(upto[i], byte[:4], 0)",
+        ),
+    ),
+    *mutants(
+        "hdl/l2/load.py",
+        "l2_load",
+        ("an id is free at its first beat", "beat & self.pad_dsa_resp_rlast", "beat"),
+        (
+            "idle while beats are to come",
+            "gather.idle & merge.idle & ids.idle",
+            "gather.idle & merge.idle",
+        ),
+        (
+            "an error counts in the last beat only",
+            "beat & self.pad_dsa_resp_rerr",
+            "beat & self.pad_dsa_resp_rlast & self.pad_dsa_resp_rerr",
+        ),
+    ),
+    *mutants(
+        _SCATTER,
+        "l2_store",
+        ("a line is full if its last beat is", "full & (~is_open | burst.fullline)", "full"),
+        ("a shared beat lacks the row before", "                | Mux(head, held_strb, 0)\n", ""),
+        ("a burst is one beat", "Mux(is_open, burst.len + 1, 0)", "0"),
+        ("a spare nibble is stored", "Mux(coming.half, upto_last & ~(upto_last >> 1), 0)", "0"),
+    ),
+    *mutants(
+        "hdl/l2/store.py",
+        "l2_store",
+        ("data before their request", "((allowed != 0) | taken)", "1"),
+        ("a request without an id", "bursts & ids.give_valid & (", "bursts & ("),
+        ("idle before the answer", "scatter.idle & ids.idle", "scatter.idle"),
+        ("errors of stores are not told", "self.pad_dsa_resp_wvalid & self.pad_dsa_resp_werr", "0"),
+    ),
+)

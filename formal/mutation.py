@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from rich.console import Console
@@ -19,7 +18,8 @@ from rich.table import Table
 from hdl.cli import CommandError
 
 from . import registry
-from .sby import Tools, run
+from .jobs import in_order
+from .sby import Result, Tools, run
 from .task import Mutant
 
 __all__ = ["broken", "mutate"]
@@ -64,24 +64,31 @@ def _harness(mutant: Mutant) -> str:
     return made.stdout
 
 
-def mutate(console: Console, tools: Tools, tasks: set[str], folder: Path) -> int:
-    """Try every mutant of `tasks`; 1 if one survives, else 0."""
+def _try(tools: Tools, mutant: Mutant, folder: Path) -> Result:
+    task = registry.TASKS[mutant.task]
+    return run(
+        tools,
+        _harness(mutant),
+        folder,
+        mode="bmc",
+        depth=mutant.depth or max(task.depth, task.cover),
+        timeout=task.timeout,
+    )
+
+
+def mutate(console: Console, tools: Tools, tasks: set[str], folder: Path, jobs: int) -> int:
+    """Try every mutant of `tasks`, `jobs` at a time; 1 if one survives, else 0."""
     table = Table("mutant", "file", "task", "result", "property", "seconds", box=None)
     survivors = 0
-    for number, mutant in enumerate(m for m in registry.MUTANTS if m.task in tasks):
-        start = time.monotonic()
-        result = run(
-            tools,
-            _harness(mutant),
-            folder / f"{mutant.task}_{number}",
-            mode="bmc",
-            depth=mutant.depth,
-            timeout=registry.TASKS[mutant.task].timeout,
-        )
+    chosen = [m for m in registry.MUTANTS if m.task in tasks]
+    if not chosen:
+        raise CommandError("no mutant is of these tasks: --list shows how many each has")
+    folders = {id(m): folder / f"{m.task}_{number}" for number, m in enumerate(chosen)}
+    for mutant, result in in_order(lambda m: _try(tools, m, folders[id(m)]), chosen, jobs):
         killed = result.status == "fail"
         survivors += not killed
         verdict = "killed" if killed else f"survived ({result.status})"
-        seconds = f"{time.monotonic() - start:.1f}"
+        seconds = f"{result.seconds:.1f}"
         console.print(
             f"{mutant.task}: {mutant.name}: {verdict} {result.detail}, {seconds} s",
             highlight=False,
@@ -96,5 +103,9 @@ def mutate(console: Console, tools: Tools, tasks: set[str], folder: Path) -> int
             seconds,
         )
     console.print(table)
-    console.print(f"{survivors} mutants survived" if survivors else "every mutant was killed")
+    console.print(
+        f"{survivors} of {len(chosen)} mutants survived"
+        if survivors
+        else f"all {len(chosen)} mutants were killed"
+    )
     return 1 if survivors else 0

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 
 from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value, signed
 
 from hdl.config import Config
 from hdl.formats import FORMATS, Format, Specials, outputs
+from hdl.mac import multiply
 from hdl.mac.array import MacArray
 from hdl.mac.multiply import Multiplier
 from hdl.mac.plan import MacPlan
 from hdl.mac.tree import SumTree
 
 from .harness import Proof
-from .task import Mutant, Task
+from .naive import float_mma, whole_mma
+from .task import Task, mutants
 
 __all__ = ["MUTANTS", "TASKS"]
 
@@ -91,6 +94,23 @@ def multiplier(bits: int, product_bits: int) -> Proof:
     p.cover("largest", ready & (expected == (1 << 2 * bits - 2) % (1 << product_bits)))
     p.cover("negative", ready & (dut.p < -1))
     return p
+
+
+@contextmanager
+def _small_blocks(bits: int) -> Iterator[None]:
+    """While it lasts, a multiplier block takes operands of so few bits."""
+    before = multiply.DSP_BITS, multiply.PIECE_BITS
+    multiply.DSP_BITS, multiply.PIECE_BITS = bits, bits - 1
+    try:
+        yield
+    finally:
+        multiply.DSP_BITS, multiply.PIECE_BITS = before
+
+
+def multiplier_pieces(bits: int, block: int, product_bits: int) -> Proof:
+    """The same of operands that are cut into pieces, for multiplier blocks of `block` bits."""
+    with _small_blocks(block):
+        return multiplier(bits, product_bits)
 
 
 def _one_cell(formats: Sequence[str]) -> Config:
@@ -234,6 +254,72 @@ def identity(names: Sequence[str]) -> Proof:
     return p
 
 
+def accumulate(
+    src: Format,
+    out: Format,
+    lanes: int,
+    *,
+    b_bits: int | None = None,
+    unsigned: bool = False,
+    never: Sequence[str] = (),
+) -> Proof:
+    """A row product plus C, rounded once, against numerics.md in whole numbers; flags too.
+
+    Parameters
+    ----------
+    src, out : formats.
+    lanes : most elements of a row that take part; what the others hold does not matter.
+    b_bits : B holds integers of so few bits, or floats with so few bits of mantissa, no
+        subnormals (products of wide numbers are hard to compare).
+    unsigned : A and B may be unsigned integers.
+    never : flags that cannot occur.
+    """
+    uop = _OneUop([src.name])
+    p, op = uop.p, uop.op
+    p.assume("formats", uop.select(src, out))
+    p.assume("lanes", (op.k != 0) & (op.k <= lanes))
+    bits = src.container
+    codes = [
+        (uop.a[n * bits : (n + 1) * bits], uop.b[n * bits : (n + 1) * bits]) for n in range(lanes)
+    ]
+    c = uop.c[: out.container]
+    if src.is_float:
+        p.assume("signed", ~op.a_unsigned & ~op.b_unsigned)
+        pairs = [(a[: src.bits], b[: src.bits]) for a, b in codes]
+        if b_bits is not None:
+            for number, (_, b) in enumerate(pairs):
+                none = ~b[: src.man - b_bits].any() & (b[src.man :][: src.exp].any() | (b == 0))
+                p.assume(f"short{number}", none)
+        expected = float_mma(p, src, out, pairs, c[: out.bits], op)
+    else:
+        if not unsigned:
+            p.assume("signed", ~op.a_unsigned & ~op.b_unsigned)
+        pairs = []
+        for number, (a, b) in enumerate(codes):
+            values = []
+            for code, plain in ((a, op.a_unsigned), (b, op.b_unsigned)):
+                value = Cat(code[: src.bits], code[src.bits - 1] & ~plain).as_signed()
+                values.append(p.signal(value, f"value{number}_{len(values)}"))
+            if b_bits:
+                small = values[1][:b_bits].as_signed()
+                p.assume(f"small{number}", values[1] == small)
+                values[1] = small
+            pairs.append(tuple(values))
+        expected = whole_mma(p, src, out, pairs, c[: out.bits], op)
+    code = p.signal(expected.code, "expected_code")
+    got = uop.d[: out.container]
+    p.check("code", ~uop.over | (got[: out.bits] == code[: out.bits]))
+    for name, flag in expected.flags.items():
+        flag = p.signal(flag, f"expected_{name}")
+        p.check(name, ~uop.over | (uop.flags[name] == flag))
+        if name in never:
+            p.check(f"never_{name}", ~uop.over | ~flag)
+        elif not isinstance(expected.flags[name], Const):
+            p.cover(f"is_{name}", uop.over & flag)
+    p.cover("exact", uop.over & ~uop.flags.as_value().any() & (code != 0) & ~op.overwrite)
+    return p
+
+
 # Formats that share an array in one proof; windowed ones apart from those with exact sums.
 _TOGETHER = {
     "4": ("int4", "fp4_e2m1", "fp4_e1m2", "uf4_e2m2", "uf4_e1m3"),
@@ -245,6 +331,15 @@ _TOGETHER = {
     "32": ("int32", "fp32", "tf32", "q16_16"),
     "64": ("int64", "fp64", "q32_32"),
 }
+
+# Name, operands, output, elements of a row, bits of B if fewer than it has, flags that never rise.
+_ACCUMULATED = (
+    ("int4", "int4", "int8", 1, None, ()),
+    ("q4_3", "q4_3", "q4_3", 1, 4, ()),
+    ("fp4", "fp4_e2m1", "fp8_e4m3", 1, None, ("invalid", "underflow")),
+    ("fp8_e4m3", "fp8_e4m3", "fp8_e4m3", 1, 0, ("invalid",)),
+    ("fp8_e5m2", "fp8_e5m2", "fp8_e5m2", 1, 0, ()),
+)
 
 TASKS = (
     Task(
@@ -275,6 +370,26 @@ TASKS = (
     ),
     *(
         Task(
+            name=f"accumulate_{name}",
+            about="row product plus C, rounded once: code and flags, all modes",
+            parameters=f"{src} into {out}, K up to {lanes}"
+            + {None: "", 0: ", B a power of two"}.get(small, f", B of {small} bit"),
+            build=lambda src=src, out=out, lanes=lanes, small=small, never=never: accumulate(
+                FORMATS[src],
+                FORMATS[out],
+                lanes,
+                b_bits=small,
+                unsigned=src == "int4",
+                never=never,
+            ),
+            mode="bmc",
+            depth=_cycles([src]),
+            cover=_cycles([src]),
+        )
+        for name, src, out, lanes, small, never in _ACCUMULATED
+    ),
+    *(
+        Task(
             name=f"identity_{size}",
             about="decode and encode undo each other, each format",
             parameters=", ".join(names),
@@ -294,48 +409,155 @@ TASKS = (
         cover=4,
         quick=True,
     ),
+    Task(
+        name="multiplier_pieces",
+        about="the same of operands in pieces",
+        parameters="8 x 8 bit, multiplier blocks of 4 x 4 bit",
+        build=lambda: multiplier_pieces(8, 4, 16),
+        depth=6,
+        cover=6,
+    ),
 )
 
-_TREE = "hdl/mac/tree.py"
 MUTANTS = (
-    Mutant(
-        name="an odd term is lost",
-        path=_TREE,
-        old="            if len(values) % 2:\n                sums.append(values[-1])",
-        new="            if len(values) % 2 and level:\n                sums.append(values[-1])",
-        task="tree_modular",
-        depth=6,
+    *mutants(
+        "hdl/mac/tree.py",
+        "tree_modular",
+        (
+            "an odd term is lost",
+            "            if len(values) % 2:\n                sums.append(values[-1])",
+            "            if len(values) % 2 and level:\n                sums.append(values[-1])",
+        ),
     ),
-    Mutant(
-        name="sums lose their top bit",
-        path=_TREE,
-        old="sums.append(total[: self.sum_bits].as_signed())",
-        new="sums.append(total[: min(self.sum_bits, len(total) - 1)].as_signed())",
-        task="tree",
-        depth=6,
+    *mutants(
+        "hdl/mac/tree.py",
+        "tree",
+        (
+            "sums lose their top bit",
+            "sums.append(total[: self.sum_bits].as_signed())",
+            "sums.append(total[: min(self.sum_bits, len(total) - 1)].as_signed())",
+        ),
     ),
-    Mutant(
-        name="a carry comes a cycle late",
-        path=_TREE,
-        old="carry.pop(0)[level], place[level]",
-        new="carry.pop(0)[level + 1], place[level]",
-        task="tree_carries",
-        depth=8,
+    *mutants(
+        "hdl/mac/tree.py",
+        "tree_carries",
+        (
+            "a carry comes a cycle late",
+            "carry.pop(0)[level], place[level]",
+            "carry.pop(0)[level + 1], place[level]",
+        ),
+        (
+            "carries are added at every place",
+            "[a[low:high], carry | ~place[i] if high else carry & place[i]]",
+            "[a[low:high], carry if high else carry & place[i]]",
+        ),
     ),
-    Mutant(
-        name="carries are added at every place",
-        path=_TREE,
-        old="[a[low:high], carry | ~place[i] if high else carry & place[i]]",
-        new="[a[low:high], carry if high else carry & place[i]]",
-        task="tree_carries",
-        depth=8,
+    *mutants(
+        "hdl/mac/multiply.py",
+        "multiplier",
+        (
+            "products are unsigned",
+            "product.eq(self.a * self.b)",
+            "product.eq(self.a.as_unsigned() * self.b)",
+        ),
     ),
-    Mutant(
-        name="products are unsigned",
-        path="hdl/mac/multiply.py",
-        old="product.eq(self.a * self.b)",
-        new="product.eq(self.a.as_unsigned() * self.b)",
-        task="multiplier",
-        depth=3,
+    *mutants(
+        "hdl/mac/multiply.py",
+        "multiplier_pieces",
+        (
+            "lower pieces are signed",
+            "Cat(operand[low : low + PIECE_BITS], Const(0, 1)).as_signed()",
+            "operand[low : low + PIECE_BITS].as_signed()",
+        ),
+        (
+            "a sum of products loses its sign",
+            "product if top else product[: 2 * PIECE_BITS]",
+            "product[: 2 * PIECE_BITS]",
+        ),
+        (
+            "the crossed products lie a bit too low",
+            "low = abs(distance) * PIECE_BITS",
+            "low = max(0, abs(distance) * PIECE_BITS - 1)",
+        ),
+    ),
+    *mutants(
+        "hdl/mac/float_accumulate.py",
+        "accumulate_fp4",
+        (
+            "ties go away from zero",
+            "source.nearest & guard & (any_lower | source.value[0])",
+            "source.nearest & guard",
+        ),
+        ("bits far below are forgotten", "result.rest.eq(chosen[0])", "result.rest.eq(0)"),
+        (
+            "tiny before rounding",
+            "source.subnormal & ~source.zero & ~becomes_normal",
+            "source.subnormal & ~source.zero",
+        ),
+        (
+            "negative sums round as positive ones",
+            "Mux(negative, rnd == DOWN, rnd == UP)",
+            "rnd == UP",
+        ),
+    ),
+    *mutants(
+        "hdl/mac/encode.py",
+        "accumulate_fp4",
+        ("rounding up limits both signs", "((control.rnd == UP) & ~sign)", "(control.rnd == UP)"),
+        (
+            "zeros of one sign lose it when rounding down",
+            "((control.rnd == DOWN) & ~only_pos)",
+            "(control.rnd == DOWN)",
+        ),
+        (
+            "the largest number overflows",
+            "_overflows(out) for out",
+            "_overflows(out) | result.value.all() for out",
+        ),
+    ),
+    *mutants(
+        "hdl/mac/encode.py",
+        "accumulate_fp8_e5m2",
+        (
+            "Inf that saturates is not told",
+            "(early.inf | overflow) & control.sat",
+            "overflow & control.sat",
+        ),
+        ("Inf minus Inf is Inf", 'nan.eq(both["nan"] | clash)', 'nan.eq(both["nan"])'),
+    ),
+    *mutants(
+        "hdl/mac/special.py",
+        "accumulate_fp8_e5m2",
+        (
+            "zero times Inf is no number but tells nothing",
+            "self.b.snan, *undefined]",
+            "self.b.snan]",
+        ),
+    ),
+    *mutants(
+        "hdl/mac/rounding.py",
+        "accumulate_q4_3",
+        ("ties go up", "guard & (lsb | rest)", "guard"),
+        ("rounding up looks at one bit", "(rnd == UP) & dropped", "(rnd == UP) & guard"),
+        (
+            "negative numbers round away from zero",
+            "(rnd == TO_ZERO) & negative & dropped",
+            "(rnd == TO_ZERO) & ~negative & dropped",
+        ),
+    ),
+    *mutants(
+        "hdl/mac/integer_accumulate.py",
+        "accumulate_int4",
+        (
+            "a negation is one short",
+            "Cat(flip, aligned).as_signed()",
+            "Cat(0 & flip, aligned).as_signed()",
+        ),
+        ("sums clamp to the wrong side", "largest ^ value[-1].replicate(bits)", "largest"),
+        (
+            "a wrapped sum tells a clamp",
+            "self.flags.sat_hit.eq(clamp)",
+            "self.flags.sat_hit.eq(any_of(overflows))",
+        ),
     ),
 )

@@ -16,7 +16,7 @@ from hdl.cli import CommandError
 
 from .harness import Proof
 
-__all__ = ["SOLVERS", "Result", "Tools", "find_tools", "run"]
+__all__ = ["SOLVERS", "Result", "Tools", "find_tools", "run", "stop_all"]
 
 SOLVERS = {"yices": "yices-smt2", "z3": "z3"}
 """Solvers that may be there, best first, and their programs."""
@@ -93,6 +93,15 @@ def _properties(log: str, mode: str) -> str:
     return ", ".join(dict.fromkeys(found))
 
 
+_running: list[subprocess.Popen] = []
+
+
+def stop_all() -> None:
+    """End every run under way, in whatever thread."""
+    for process in list(_running):
+        process.terminate()
+
+
 def _stop(process: subprocess.Popen) -> None:
     """End sby, which then ends the programs it started, each a process group of its own."""
     process.terminate()
@@ -141,6 +150,7 @@ def run(
         text=True,
         start_new_session=True,
     )
+    _running.append(process)
     try:
         log, _ = process.communicate(timeout=timeout + _GRACE)
     except BaseException as error:
@@ -148,6 +158,8 @@ def run(
         if isinstance(error, subprocess.TimeoutExpired):
             return Result("timeout", time.monotonic() - start, f"after {timeout} s")
         raise
+    finally:
+        _running.remove(process)
     seconds = time.monotonic() - start
     status = _STATUS.get(process.returncode, "error")
     if status == "error":

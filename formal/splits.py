@@ -18,8 +18,9 @@ from hdl.issue.move_split import MoveSplit
 from hdl.issue.split import LdStSplit, MmaSplit
 from hdl.issue.vector_split import VectorSplit
 
+from .contracts import BY_TILE, ldst_rules, move_rules
 from .harness import Inside, Proof
-from .task import Mutant, Task
+from .task import Task, mutants
 
 __all__ = ["MUTANTS", "TASKS"]
 
@@ -315,7 +316,8 @@ def ldst(cfg: Config) -> Proof:
     m, f, uop, split, inside = p.m, w.fields, w.split.uop, w.split, w.inside
     rb_log2, line = cfg.row_bytes_log2, cfg.line_bytes
     slices_last = p.signal(((1 << f.slices_log2) - 1)[:3], "slices_last")
-    _ldst_fields(p, w, slices_last)
+    for name, rule in ldst_rules(cfg, f):
+        p.assume(f"fields_{name}", ~w.active | rule)
     p.assume("step_when_valid", ~w.step | split.valid)
 
     # Where the walk is.
@@ -532,31 +534,6 @@ def ldst(cfg: Config) -> Proof:
     return p
 
 
-def _ldst_fields(p: Proof, w: _Walk, slices_last: Signal) -> None:
-    """What the decoder promises of a load's or store's fields (`ldst_fields`)."""
-    cfg, f = w.split.cfg, w.fields
-    group_bytes = p.signal(cfg.row_bytes << f.slices_log2, "fields_group_bytes")
-    walked = p.signal(
-        Mux(
-            f.down,
-            cfg.row_bytes,
-            f.group_last * f.pitch + ((f.bytes_last >> cfg.row_bytes_log2) + 1) * cfg.row_bytes,
-        ),
-        "fields_walked",
-    )
-    named = Mux(f.down, f.tile_last, (f.group_last << f.slices_log2) + slices_last)
-    for name, promise in (
-        ("slices", group_bytes <= cfg.group_bytes),
-        ("bytes_fit", (f.bytes_most < group_bytes) & (f.bytes_last < group_bytes)),
-        ("bytes_in_pitch", (f.bytes_most < f.pitch) & (f.pitch <= group_bytes)),
-        ("down_has_no_slices", ~f.down | (f.slices_log2 == 0)),
-        ("whole_groups", f.down | (((f.tiles + 1) & slices_last) == 0)),
-        ("named", Mux(f.fill, named <= f.tiles, ~f.down | (named == f.tiles))),
-        ("contiguous", ~f.contiguous | (f.stride == walked[: cfg.addr_bits])),
-    ):
-        p.assume(f"fields_{name}", ~w.active | promise)
-
-
 def vector(cfg: Config) -> Proof:
     """The walk of the vector mode: the words of z that come of one word of x and y, then rows."""
     p = Proof()
@@ -617,20 +594,10 @@ def vector(cfg: Config) -> Proof:
 _MOVES_READ_BY_TILE = (MoveOp.MMOV, MoveOp.MMOV_OTHER)
 
 
-def _move_fields(p: Proof, w: _Walk) -> Signal:
-    """What the decoder promises of a move's fields. Returns the tiles of a group to transpose."""
-    cfg, f = w.split.cfg, w.fields
-    group = Signal(cfg.tiles_log2 + 1, name="group_tiles")
-    with p.m.Switch(f.size):
-        for size in range(4):
-            with p.m.Case(size):
-                p.m.d.comb += group.eq(cfg.result_tiles(8 << size))
-    many = Cat(f.op == op for op in (MoveOp.MMOV, MoveOp.MMOV_OTHER, MoveOp.MZERO)).any()
-    p.assume(
-        "fields_tiles",
-        ~w.active | many | (f.tiles == Mux(f.op == MoveOp.MTRANS, group - 1, 0)),
-    )
-    return group
+def _move_fields(p: Proof, w: _Walk) -> None:
+    """Assume what the decoder promises of a move's fields."""
+    for name, rule in move_rules(w.split.cfg, w.fields):
+        p.assume(f"fields_{name}", ~w.active | rule)
 
 
 def move(cfg: Config) -> Proof:
@@ -642,9 +609,7 @@ def move(cfg: Config) -> Proof:
     p.assume("no_transpose", ~w.active | (f.op != MoveOp.MTRANS))
     tile = inside("tile")
     blocks = cfg.blocks - 1
-    many = p.signal(
-        Cat(f.op == op for op in (MoveOp.MMOV, MoveOp.MMOV_OTHER, MoveOp.MZERO)).any(), "many"
-    )
+    many = p.signal(Cat(f.op == op for op in BY_TILE).any(), "many")
     is_row, is_element = f.op == MoveOp.ROW, f.op == MoveOp.ELEMENT
     writes = p.signal(w.active & uop.write, "writes")
     reads = p.signal(w.active & uop.read, "reads")
@@ -710,7 +675,8 @@ def transpose(cfg: Config) -> Proof:
     p = Proof()
     w = _Walk(p, MoveSplit(cfg), move_fields(cfg))
     m, f, uop, split = p.m, w.fields, w.split.uop, w.split
-    group = _move_fields(p, w)
+    _move_fields(p, w)
+    group = p.signal(f.tiles + 1, "group")
     p.assume("transpose", ~w.active | (f.op == MoveOp.MTRANS))
     was_active = p.past(w.active, "was_active")
     p.assume("no_stall", w.step == w.active)
@@ -831,195 +797,136 @@ TASKS = (
 )
 
 
-def _mutant(name: str, path: str, old: str, new: str, task: str, depth: int) -> Mutant:
-    return Mutant(name=name, path=f"hdl/issue/{path}.py", old=old, new=new, task=task, depth=depth)
-
-
 MUTANTS = (
-    _mutant(
-        "the last column is left out",
-        "split",
-        "column_last.eq(next_column > n_last)",
-        "column_last.eq(next_column >= n_last)",
+    *mutants(
+        "hdl/issue/split.py",
         "mma_split",
-        6,
+        (
+            "the last column is left out",
+            "column_last.eq(next_column > n_last)",
+            "column_last.eq(next_column >= n_last)",
+        ),
+        (
+            "every tile of A has as many rows as the last",
+            "Mux(i == fields.i_last, fields.m_last, fields.m_most)",
+            "fields.m_last",
+        ),
+        (
+            "A is given up before the last B",
+            "block_last & (j == fields.j_last) & ~fields.shared",
+            "block_last & ~fields.shared",
+        ),
+        (
+            "the next A starts at the wrong group of C",
+            "c_group.eq(c_row + fields.i_stride)",
+            "c_group.eq(c_group + fields.i_stride)",
+        ),
+        (
+            "the walk ends with the first A",
+            "                & block_last\n                & (i == fields.i_last)\n",
+            "                & block_last\n",
+        ),
+        (
+            "a word is read once too little while transposing",
+            "with m.If(part == parts - 1):",
+            "with m.If(part == parts - 2):",
+        ),
     ),
-    _mutant(
-        "every tile of A has as many rows as the last",
-        "split",
-        "Mux(i == fields.i_last, fields.m_last, fields.m_most)",
-        "fields.m_last",
-        "mma_split",
-        10,
-    ),
-    _mutant(
-        "A is given up before the last B",
-        "split",
-        "block_last & (j == fields.j_last) & ~fields.shared",
-        "block_last & ~fields.shared",
-        "mma_split",
-        10,
-    ),
-    _mutant(
-        "the next A starts at the wrong group of C",
-        "split",
-        "c_group.eq(c_row + fields.i_stride)",
-        "c_group.eq(c_group + fields.i_stride)",
-        "mma_split",
-        10,
-    ),
-    _mutant(
-        "the walk ends with the first A",
-        "split",
-        "                & block_last\n                & (i == fields.i_last)\n",
-        "                & block_last\n",
-        "mma_split",
-        10,
-    ),
-    _mutant(
-        "a word is read once too little while transposing",
-        "split",
-        "with m.If(part == parts - 1):",
-        "with m.If(part == parts - 2):",
-        "mma_split",
-        8,
-    ),
-    _mutant(
-        "a part may end a byte behind the line",
-        "split",
-        "cut.eq(room < (row_end - first) + 1)",
-        "cut.eq(room < row_end - first)",
+    *mutants(
+        "hdl/issue/split.py",
         "ldst_split",
-        6,
+        (
+            "a part may end a byte behind the line",
+            "cut.eq(room < (row_end - first) + 1)",
+            "cut.eq(room < row_end - first)",
+        ),
+        (
+            "after a cut the row starts again",
+            "m.d.sync += [addr.eq(next_addr), first.eq(last + 1)]",
+            "m.d.sync += [addr.eq(next_addr), first.eq(0)]",
+        ),
+        (
+            "the next group lies a row further on",
+            "Mux(last_slice, fields.pitch - (slice_ << rb_log2), row_bytes) - first",
+            "row_bytes - first",
+        ),
+        (
+            "zeroing starts a row late",
+            "fill_row.eq(Mux(active, rows_last + 1, 0))",
+            "fill_row.eq(Mux(active, rows_last + 2, 0))",
+        ),
+        (
+            "a burst is promised across the line",
+            "            & (next_start < cfg.line_bytes)\n",
+            "",
+        ),
+        (
+            "downwards the next tile is one row on",
+            "Mux(next_tile_down, to_next_tile, fields.stride)",
+            "fields.stride",
+        ),
     ),
-    _mutant(
-        "after a cut the row starts again",
-        "split",
-        "m.d.sync += [addr.eq(next_addr), first.eq(last + 1)]",
-        "m.d.sync += [addr.eq(next_addr), first.eq(0)]",
-        "ldst_split",
-        8,
-    ),
-    _mutant(
-        "the next group lies a row further on",
-        "split",
-        "Mux(last_slice, fields.pitch - (slice_ << rb_log2), row_bytes) - first",
-        "row_bytes - first",
-        "ldst_split",
-        10,
-    ),
-    _mutant(
-        "zeroing starts a row late",
-        "split",
-        "fill_row.eq(Mux(active, rows_last + 1, 0))",
-        "fill_row.eq(Mux(active, rows_last + 2, 0))",
-        "ldst_split",
-        12,
-    ),
-    _mutant(
-        "a burst is promised across the line",
-        "split",
-        "            & (next_start < cfg.line_bytes)\n",
-        "",
-        "ldst_split",
-        8,
-    ),
-    _mutant(
-        "downwards the next tile is one row on",
-        "split",
-        "Mux(next_tile_down, to_next_tile, fields.stride)",
-        "fields.stride",
-        "ldst_split",
-        10,
-    ),
-    _mutant(
-        "the circle of parts starts at the first part",
+    *mutants(
+        "hdl/issue/vector_split.py",
         "vector_split",
-        "part.eq(self.fields.part_first)",
-        "part.eq(0)",
-        "vector_split",
-        6,
+        (
+            "the circle of parts starts at the first part",
+            "part.eq(self.fields.part_first)",
+            "part.eq(0)",
+        ),
+        ("one part too many", "Mux(part == fields.part_last, 0, part + 1)", "part + 1"),
+        (
+            "the last block is left out",
+            "block_last.eq(block == fields.m_last[cfg.m_par_log2 :])",
+            "block_last.eq(block + 1 >= fields.m_last[cfg.m_par_log2 :])",
+        ),
+        (
+            "the last part has all its elements",
+            "Mux(part == fields.part_last, fields.k_last, fields.op.k)",
+            "fields.op.k",
+        ),
     ),
-    _mutant(
-        "one part too many",
-        "vector_split",
-        "Mux(part == fields.part_last, 0, part + 1)",
-        "part + 1",
-        "vector_split",
-        10,
-    ),
-    _mutant(
-        "the last block is left out",
-        "vector_split",
-        "block_last.eq(block == fields.m_last[cfg.m_par_log2 :])",
-        "block_last.eq(block + 1 >= fields.m_last[cfg.m_par_log2 :])",
-        "vector_split",
-        10,
-    ),
-    _mutant(
-        "the last part has all its elements",
-        "vector_split",
-        "Mux(part == fields.part_last, fields.k_last, fields.op.k)",
-        "fields.op.k",
-        "vector_split",
-        10,
-    ),
-    _mutant(
-        "a copy ends a tile early",
+    *mutants(
+        "hdl/issue/move_split.py",
         "move_split",
-        "last.eq(block_last & (tile == fields.tiles))",
-        "last.eq(block_last & (tile + 1 >= fields.tiles))",
-        "move_split",
-        14,
+        (
+            "a copy ends a tile early",
+            "last.eq(block_last & (tile == fields.tiles))",
+            "last.eq(block_last & (tile + 1 >= fields.tiles))",
+        ),
+        (
+            "a row is read from the first word",
+            "uop.src.block.eq(fields.at[word_bytes_log2:]),\n                        last.eq(~",
+            "uop.src.block.eq(0),\n                        last.eq(~",
+        ),
+        (
+            "tiles are given up at the first word",
+            "self.free.eq(Mux(by_tile, block_last, last))",
+            "self.free.eq(Mux(by_tile, 1, last))",
+        ),
     ),
-    _mutant(
-        "a row is read from the first word",
-        "move_split",
-        """                with m.If(~transposes):
-                    m.d.comb += [
-                        uop.src.block.eq(fields.at[word_bytes_log2:]),
-""",
-        """                with m.If(~transposes):
-                    m.d.comb += [
-                        uop.src.block.eq(0),
-""",
-        "move_split",
-        6,
-    ),
-    _mutant(
-        "tiles are given up at the first word",
-        "move_split",
-        "self.free.eq(Mux(by_tile, block_last, last))",
-        "self.free.eq(Mux(by_tile, 1, last))",
-        "move_split",
-        6,
-    ),
-    _mutant(
-        "a square is written where it was read",
-        "move_split",
-        "row.eq(Mux(reading ^ second, i, j))",
-        "row.eq(Mux(second, i, j))",
+    *mutants(
+        "hdl/issue/move_split.py",
         "transpose_split",
-        68,
+        (
+            "a square is written where it was read",
+            "row.eq(Mux(reading ^ second, i, j))",
+            "row.eq(Mux(second, i, j))",
+        ),
+        (
+            "the second square of a pair is forgotten",
+            "pair_last = (i == j) | second",
+            "pair_last = (i == j) | (second == second)",
+        ),
     ),
-    _mutant(
-        "the second square of a pair is forgotten",
-        "move_split",
-        "pair_last = (i == j) | second",
-        "pair_last = (i == j) | (second == second)",
-        "transpose_split",
-        68,
-    ),
-    _mutant(
-        "the words of a square are counted without a step",
-        "move_split",
-        """            with m.If(self.step):
-                m.d.sync += word.eq(word + 1)
-""",
-        """            with m.If(1):
-                m.d.sync += word.eq(word + 1)
-""",
+    *mutants(
+        "hdl/issue/move_split.py",
         "transpose_stall",
-        8,
+        (
+            "the words of a square are counted without a step",
+            "            with m.If(self.step):\n                m.d.sync += word.eq(word + 1)\n",
+            "            with m.If(1):\n                m.d.sync += word.eq(word + 1)\n",
+        ),
+        depth=8,
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .harness import Proof
 
-__all__ = ["Mutant", "Task"]
+__all__ = ["Mutant", "Task", "mutants"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Mutant:
     path : source file below the repository.
     old, new : text that stands there exactly once, and what replaces it.
     task : the task that must find a counterexample.
-    depth : cycles from reset in which it must be found.
+    depth : cycles from reset in which it must be found; 0 for as many as the task looks at.
     """
 
     name: str
@@ -60,4 +60,14 @@ class Mutant:
     old: str
     new: str
     task: str
-    depth: int
+    depth: int = 0
+
+
+def mutants(
+    path: str, task: str, *rows: tuple[str, str, str], depth: int = 0
+) -> tuple[Mutant, ...]:
+    """Mutants of one file that one task must find: what is wrong, the old text, the new."""
+    return tuple(
+        Mutant(name=name, path=path, old=old, new=new, task=task, depth=depth)
+        for name, old, new in rows
+    )

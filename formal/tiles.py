@@ -10,7 +10,7 @@ from hdl.tilefile.file import TileFile
 
 from .harness import Proof
 from .storage import registers_in
-from .task import Mutant, Task
+from .task import Task, mutants
 
 __all__ = ["MUTANTS", "TASKS"]
 
@@ -204,82 +204,59 @@ TASKS = (
 )
 
 
-def _mutant(name: str, path: str, old: str, new: str, task: str, depth: int) -> Mutant:
-    return Mutant(name=name, path=path, old=old, new=new, task=task, depth=depth)
-
-
-_FILE_PATH = "hdl/tilefile/file.py"
 MUTANTS = (
-    _mutant(
-        "B reads port 1 beside the store",
-        _FILE_PATH,
-        'b_on_0.eq((hits["b"] & store_hits).any())',
-        "b_on_0.eq(0)",
+    *mutants(
+        "hdl/tilefile/file.py",
         "tile_file",
-        5,
+        (
+            "B reads port 1 beside the store",
+            'b_on_0.eq((hits["b"] & store_hits).any())',
+            "b_on_0.eq(0)",
+        ),
+        (
+            "a lost store takes the port",
+            'store_hits.eq(Mux(store_lost, 0, hits["store"]))',
+            'store_hits.eq(hits["store"])',
+        ),
+        (
+            "a load writes into the word of the result",
+            "self.load.ready.eq(~(result_hits & load_hits).any())",
+            "self.load.ready.eq(1)",
+        ),
+        (
+            "a load writes every row of the word",
+            "load.mask & row.replicate(cfg.row_bytes)",
+            "load.mask",
+        ),
+        (
+            "the bank of the data is that of the next address",
+            "m.d.sync += bank_q.eq(bank_of(port.addr.tile))",
+            "m.d.comb += bank_q.eq(bank_of(port.addr.tile))",
+        ),
     ),
-    _mutant(
-        "a lost store takes the port",
-        _FILE_PATH,
-        'store_hits.eq(Mux(store_lost, 0, hits["store"]))',
-        'store_hits.eq(hits["store"])',
-        "tile_file",
-        5,
-    ),
-    _mutant(
-        "a load writes into the word of the result",
-        _FILE_PATH,
-        "self.load.ready.eq(~(result_hits & load_hits).any())",
-        "self.load.ready.eq(1)",
-        "tile_file",
-        5,
-    ),
-    _mutant(
-        "a load writes every row of the word",
-        _FILE_PATH,
-        "load.mask & row.replicate(cfg.row_bytes)",
-        "load.mask",
-        "tile_file",
-        5,
-    ),
-    _mutant(
-        "the bank of the data is that of the next address",
-        _FILE_PATH,
-        "m.d.sync += bank_q.eq(bank_of(port.addr.tile))",
-        "m.d.comb += bank_q.eq(bank_of(port.addr.tile))",
-        "tile_file",
-        5,
-    ),
-    _mutant(
-        "the second copy is never written",
+    *mutants(
         "hdl/tilefile/bank.py",
-        "write.en.eq(self.write_mask)",
-        "write.en.eq(self.write_mask if port == 0 else 0)",
         "tile_file",
-        5,
+        (
+            "the second copy is never written",
+            "write.en.eq(self.write_mask)",
+            "write.en.eq(self.write_mask if port == 0 else 0)",
+        ),
     ),
-    _mutant(
-        "a starving load does not skip a uop",
+    *mutants(
         "hdl/issue/fairness.py",
-        "due[index].eq(waiting & (lost == PATIENCE - 1))",
-        "due[index].eq(0)",
         "fairness",
-        PATIENCE + _STALL + _FAIR_DEPTH + 8,
-    ),
-    _mutant(
-        "moves take the gap of a starving load",
-        "hdl/issue/fairness.py",
-        "self.load_starved.eq(lost >= PATIENCE)",
-        "self.load_starved.eq(0)",
-        "fairness",
-        PATIENCE + _STALL + _FAIR_DEPTH + 8,
-    ),
-    _mutant(
-        "a skip is forgotten at once",
-        "hdl/issue/fairness.py",
-        "with m.If(self.skipped):",
-        "with m.If(self.skip):",
-        "fairness",
-        PATIENCE + _STALL + 4 * _FAIR_DEPTH,
+        (
+            "a starving load does not skip a uop",
+            "due[index].eq(waiting & (lost == PATIENCE - 1))",
+            "due[index].eq(0)",
+        ),
+        (
+            "moves take the gap of a starving load",
+            "self.load_starved.eq(lost >= PATIENCE)",
+            "self.load_starved.eq(0)",
+        ),
+        ("a skip is forgotten at once", "with m.If(self.skipped):", "with m.If(self.skip):"),
+        depth=42,
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from amaranth.hdl import Instance, Module, Signal, Value
+from amaranth.hdl import Cat, Instance, Module, Signal, Value
 from amaranth.lib.wiring import Out
 
 from hdl.config import Config
@@ -92,7 +92,8 @@ def contract(p: Proof, slot: Inside, walks: Walks, n: int, *, assume: bool) -> H
 
     Uops name tiles that the instruction still claims. Where claims are won tile by tile, the tile
     stays until it is given up; elsewhere nothing is given up before the end. A walk ends with a
-    uop, or in an idle cycle of a load. Returns what the uop before named.
+    uop, or in an idle cycle of a load; it stands still while its uop is not taken. Returns what
+    the uop before named.
     """
     rule = p.assume if assume else p.check
     mma, ldst, move = walks.mma[n], walks.ldst[n], walks.move[n]
@@ -125,6 +126,22 @@ def contract(p: Proof, slot: Inside, walks: Walks, n: int, *, assume: bool) -> H
         ("move", move.whole, move, is_move),
     ):
         rule(f"{name}_whole{n}", ~(active & whole & walk.free) | (walk.done | ~walk.step))
+    # A uop that is not taken is offered again.
+    for name, walk, active in (
+        ("mma", mma, is_mma),
+        ("ldst", ldst, (is_load | is_store) & ldst.valid),
+        ("move", move, is_move),
+    ):
+        offers = [
+            Value.cast(value)
+            for path, member, value in walk.signature.flatten(walk)
+            if member.flow is Out and path != ("done",)
+        ]
+        waits = p.past(active & ~walk.step, f"{name}{n}_waited")
+        rule(
+            f"{name}_stands_still{n}",
+            ~waits | (Cat(offers) == p.past(Cat(offers), f"{name}{n}_offers")),
+        )
     # What the uop before named.
     before = [
         Signal(len(tile), name=f"{name}{n}_before")

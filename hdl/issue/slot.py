@@ -216,8 +216,9 @@ class Slot(wiring.Component):
                         | Mux(
                             move.whole,
                             ~((reads & self.block_read) | (writes & self.block_write)).any(),
+                            # Only claims: an element read from a tile has no destination tile.
                             (~move.uop.read | ~self.block_read.bit_select(move.uop.src.tile, 1))
-                            & ~self.block_write.bit_select(move.uop.dst.tile, 1),
+                            & ~(writes & self.block_write).bit_select(move.uop.dst.tile, 1),
                         )
                     ),
                     free.eq(move.free),

@@ -1,0 +1,469 @@
+"""Proofs of the decoder: CSRs, traps, answers, and the fields that walks rely on."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
+
+from hdl import isa
+from hdl.config import Config
+from hdl.interfaces import ERROR_BADGEOM, ERROR_NONE, InstrKind, host_request
+from hdl.isa import Csr, MsState
+from hdl.issue.count_stage import CountStage
+from hdl.issue.csr import CsrFile, mxinfo
+from hdl.issue.decode import Decode
+from hdl.issue.format_stage import FormatStage
+from hdl.issue.mode_stage import ModeStage
+from hdl.issue.stages import stage_layouts
+from hdl.issue.tile_stage import TileStage
+from hdl.issue.word_stage import WordStage
+
+from .contracts import ldst_rules, move_rules
+from .harness import Proof
+from .task import Task, mutants
+
+__all__ = ["MUTANTS", "TASKS"]
+
+_CLASSES = ("mmacc", "load", "store", "move", "vector", "fence", "release", "wb")
+
+
+def csrs(cfg: Config) -> Proof:
+    """Every CSR holds what software wrote; sticky bits rise by events and fall by software only."""
+    p = Proof()
+    m = p.m
+    dut = CsrFile(cfg)
+    inside = p.add("csrs", dut, free=True)
+    base = cfg.csr_base
+    reset = {Csr.MXCFG: isa.MXCFG_BITS, Csr.MXTILE: isa.MXTILE_BITS, Csr.MXSTATUS: 8}
+    stored = {}
+    for csr, bits in reset.items():
+        stored[csr] = Signal(bits, name=f"model_{csr.name.lower()}", init=isa.CSR_RESET[csr])
+    state = Signal(2, name="model_ms", init=MsState.INITIAL)
+    names = {csr: p.signal(dut.number == base + csr, f"is_{csr.name.lower()}") for csr in Csr}
+    is_state = p.signal(dut.number == 0x802, "is_xmcsr")
+
+    with m.If(dut.write & is_state):
+        m.d.sync += state.eq(dut.write_data)
+    with m.Elif(dut.initial):
+        m.d.sync += state.eq(MsState.INITIAL)
+    with m.Elif(dut.dirty):
+        m.d.sync += state.eq(MsState.DIRTY)
+    m.d.sync += stored[Csr.MXSTATUS].eq(stored[Csr.MXSTATUS] | dut.status)
+    for csr, model in stored.items():
+        with m.If(dut.write & names[csr]):
+            m.d.sync += model.eq(dut.write_data)
+
+    for csr, model in stored.items():
+        p.check(f"reads_{csr.name.lower()}", ~names[csr] | (dut.value == model))
+        p.check(f"holds_{csr.name.lower()}", inside(csr.name.lower()) == model)
+    p.check("reads_mxinfo", ~names[Csr.MXINFO] | (dut.value == mxinfo(cfg)))
+    p.check("reads_xmcsr", ~is_state | (dut.value == state))
+    p.check("gives_mxcfg", dut.mxcfg == stored[Csr.MXCFG])
+    p.check("gives_mxtile", dut.mxtile == stored[Csr.MXTILE])
+    p.check("state", inside("state") == state)
+    p.check("off", dut.off == (state == MsState.OFF))
+    exists = is_state | names[Csr.MXINFO] | Cat(names[csr] for csr in stored).any()
+    p.check("known", dut.known == exists)
+    p.check("read_only", dut.read_only == names[Csr.MXINFO])
+    p.check("status_waits_for_all", dut.after_all == names[Csr.MXSTATUS])
+    p.check("state_waits_for_decode", dut.after_decode == is_state)
+
+    # The rule in its own words, beside the model.
+    status = inside("mxstatus")
+    before = p.past(status, "status_before")
+    by_software = p.past(dut.write & names[Csr.MXSTATUS], "written_by_software")
+    after_reset = p.past(Const(1), "after_reset")
+    p.check("sticky", ~after_reset | by_software | ((before & ~status) == 0))
+    events = p.past(dut.status, "events")
+    p.check("events_stick", ~after_reset | by_software | ((events & ~status) == 0))
+    other = p.past(stored[Csr.MXSTATUS] | dut.status, "old_or_events")
+    p.check("nothing_else_sets", ~after_reset | by_software | ((status & ~other) == 0))
+    p.cover("cleared", by_software & (before == 0xFF) & (status == 0))
+    p.cover("stuck", (status == 0x80) & (before == 0x80))
+    p.cover("dirty_again", (state == MsState.DIRTY) & p.past(state == MsState.OFF, "was_off"))
+    return p
+
+
+def traps(cfg: Config) -> Proof:
+    """A trap changes nothing but its sticky bit; answers leave one an instruction, in order."""
+    p = Proof()
+    dut = Decode(cfg)
+    inside = p.add("decode", dut, free=True)
+    layouts = stage_layouts(cfg)
+    stages = {name: inside(name, layout) for name, layout in layouts.items()}
+    full = {name: inside(f"{name}_full") for name in "abcdef"}
+    leaves = {name: inside(f"{name}_leaves") for name in "abcdef"}
+    word = inside.part("word")
+    csr = word.part("csr")
+    f = stages["f"]
+
+    # An illegal word is of no class, from stage B to the last.
+    for name in "bcde":
+        stage = stages[name]
+        classes = Cat(stage[kind] for kind in _CLASSES).any()
+        p.check(f"illegal_is_nothing_{name}", ~full[name] | (stage.error == 0) | ~classes)
+        kinds = Cat(stage[kind] for kind in _CLASSES if kind != "wb")
+        p.check(f"one_class_{name}", ~full[name] | ((kinds & (kinds - 1)) == 0))
+        p.check(f"known_error_{name}", ~full[name] | (stage.error <= 1))
+    trapped = p.signal(full["f"] & (f.resp.error != ERROR_NONE), "trapped")
+    p.check("trap_dispatches_nothing", ~trapped | ~(f.dispatch | f.element))
+    p.check("trap_writes_no_register", ~trapped | ~(f.resp.wb | f.release | f.fence))
+    p.check("nothing_dispatched", ~dut.instrs.valid | ~trapped)
+
+    # State that software sees: who may change it, and when.
+    status_now = p.signal(word("status"), "status_events")
+    fields = isa.MXSTATUS
+    of_flags = 0
+    for name in ("inexact", "sat_hit", "invalid", "overflow", "underflow"):
+        of_flags |= 1 << fields[name].lo
+        event = status_now[fields[name].lo]
+        p.check(f"flag_{name}", event == (dut.flags_valid & dut.flags[name]))
+    p.check("flag_bus", status_now[fields["bus_error"].lo] == dut.bus_error)
+    p.check(
+        "flag_badgeom",
+        status_now[fields["badgeom"].lo] == (leaves["f"] & (f.resp.error == ERROR_BADGEOM)),
+    )
+    fallback = status_now[fields["guard_fallback"].lo]
+    p.check("flag_fallback", ~fallback | (leaves["f"] & f.dispatch & ~trapped))
+    p.check("trap_leaves_ms", ~trapped | ~(word("dirty") | word("initial")))
+
+    # A word that traps in stage A writes no CSR.
+    moved = p.past(leaves["a"], "a_left")
+    illegal = p.signal(moved & (stages["b"].error != ERROR_NONE), "was_illegal")
+    for name in ("mxcfg", "mxtile"):
+        value = csr(name)
+        before = p.past(value, f"{name}_before")
+        p.check(f"illegal_keeps_{name}", ~illegal | (value == before))
+    status = csr("mxstatus")
+    expected = p.past(status | status_now, "status_expected")
+    p.check("illegal_keeps_mxstatus", ~illegal | (status == expected))
+    ms = csr("state")
+    by_others = p.past(word("dirty") | word("initial"), "ms_event")
+    p.check("illegal_keeps_ms", ~illegal | by_others | (ms == p.past(ms, "ms_before")))
+
+    # Answers: the tags that come in leave in the same order, one each.
+    count = Signal(cfg.tag_bits, name="next_in")
+    gone = Signal(cfg.tag_bits, name="next_out")
+    p.assume("tags_count", ~dut.req.valid | (dut.req.payload.tag == count))
+    with p.m.If(dut.req.valid & dut.req.ready):
+        p.m.d.sync += count.eq(count + 1)
+    answered = p.signal(leaves["f"], "answered")
+    with p.m.If(answered):
+        p.m.d.sync += gone.eq(gone + 1)
+    tag = gone
+    for name in "fedcba":
+        held = {"a": inside("a", host_request(cfg)).tag, "f": f.resp.tag}.get(name)
+        held = stages[name].tag if held is None else held
+        p.check(f"tag_{name}", ~full[name] | (held == tag[: cfg.tag_bits]))
+        tag = tag + full[name]
+    p.check("all_inside", tag[: cfg.tag_bits] == count)
+    p.cover("badgeom", leaves["f"] & (f.resp.error == ERROR_BADGEOM))
+    p.cover("bus", leaves["f"] & (f.resp.error == 3) & ~f.fence)
+    p.cover("illegal_csr_write", illegal & p.past(word("is_csr"), "was_csr"))
+    p.cover("six", Cat(full.values()).all() & leaves["f"])
+    return p
+
+
+def responses(cfg: Config) -> Proof:
+    """From request to response: tags in order, one each, held until taken."""
+    p = Proof()
+    dut = Decode(cfg)
+    p.add("decode", dut, free=True)
+    count, gone = (Signal(cfg.tag_bits, name=name) for name in ("next_in", "next_out"))
+    p.assume("tags_count", ~dut.req.valid | (dut.req.payload.tag == count))
+    with p.m.If(dut.req.valid & dut.req.ready):
+        p.m.d.sync += count.eq(count + 1)
+    with p.m.If(dut.resp.valid & dut.resp.ready):
+        p.m.d.sync += gone.eq(gone + 1)
+    p.check("in_order", ~dut.resp.valid | (dut.resp.payload.tag == gone))
+    p.check("asked_for", ~dut.resp.valid | (gone != count))
+    stalled = p.past(dut.resp.valid & ~dut.resp.ready, "stalled")
+    response = Cat(dut.resp.valid, Value.cast(dut.resp.payload))
+    p.check("held", ~stalled | (response == p.past(response, "response_before")))
+    p.check("idle", ~dut.idle | (gone == count))
+    p.cover("three", (gone == 3) & dut.idle)
+    p.cover("full", dut.resp.valid & ~dut.req.ready & dut.instrs.ready & (gone == 0))
+    return p
+
+
+def walks(cfg: Config) -> Proof:
+    """What the decoder dispatches keeps the rules that the split counters and slots rely on.
+
+    Any word, any mxcfg and mxtile; the stages of the decoder without the registers between them.
+    """
+    p = Proof()
+    m = p.m
+    layouts = stage_layouts(cfg)
+    word = WordStage(cfg)
+    p.add("word", word)
+    request = p.any(word.before.shape(), "request")
+    m.d.comb += [Value.cast(word.before).eq(Value.cast(request)), word.leaves.eq(0)]
+    b = Signal(layouts["b"], name="b")
+    tile = p.any(32, "mxtile")
+
+    def of_tile(name: str) -> Value:
+        field = isa.MXTILE[name]
+        return tile[field.lo : field.lo + field.width]
+
+    m.d.comb += [
+        Value.cast(b).eq(Value.cast(word.after)),
+        b.mxcfg.eq(p.any(32, "mxcfg")),
+        b.reserved_tile.eq(of_tile("reserved").any()),
+        *(b[name].eq(of_tile(name)) for name in ("tiling", "guard4x4", "k", "m")),
+        b.n.eq(Mux(of_tile("n") == 0, of_tile("m"), of_tile("n"))),
+    ]
+    value = b
+    for name, stage in (
+        ("format", FormatStage(cfg)),
+        ("mode", ModeStage(cfg)),
+        ("count", CountStage(cfg)),
+        ("tiles", TileStage(cfg)),
+    ):
+        p.add(name, stage)
+        m.d.comb += Value.cast(stage.before).eq(Value.cast(value))
+        value = stage.after
+    f = value
+    out = f.instr
+    kind = Value.cast(out.kind)
+    is_kind = {
+        k: p.signal(f.dispatch & (kind == k.value), f"is_{k.name.lower()}") for k in InstrKind
+    }
+
+    def rules(which, found) -> None:
+        for name, rule in found:
+            p.check(f"{which.name.lower()}_{name}", ~is_kind[which] | rule)
+
+    # Loads and stores: the fields' rules, and claims on every tile that is walked.
+    ls = out.ldst
+    for which in (InstrKind.LOAD, InstrKind.STORE):
+        rules(which, ldst_rules(cfg, ls))
+    group, part = p.const(3, "group"), p.const(3, "slice")
+    slices_last = ((1 << ls.slices_log2) - 1)[:3]
+    bytes_here = Mux(~ls.down & (group == ls.group_last), ls.bytes_last, ls.bytes_most)
+    active = Mux(
+        ls.down,
+        (group <= ls.tile_last) & (part == 0),
+        (group <= ls.group_last) & (part <= bytes_here >> cfg.row_bytes_log2),
+    )
+    named = (part <= slices_last) & ((group << ls.slices_log2) + part <= ls.tiles)
+    walked = p.signal(active | (ls.fill & named), "walked")
+    to = p.signal(ls.tile + group * ls.group_stride + part, "walked_tile")
+    first = Mux(ls.tile >= cfg.tiles, cfg.tiles, 0) if cfg.split else Const(0)
+    inside = (to < first + cfg.tiles) & (to >= first)
+    p.check("load_inside", ~(is_kind[InstrKind.LOAD] & walked) | inside)
+    p.check("store_inside", ~(is_kind[InstrKind.STORE] & walked) | inside)
+    p.check("load_claims", ~(is_kind[InstrKind.LOAD] & walked) | out.writes.bit_select(to, 1))
+    p.check("store_claims", ~(is_kind[InstrKind.STORE] & active) | out.reads.bit_select(to, 1))
+
+    # mma: every tile of A, B and C, inside its file, C apart from both.
+    f_, is_mma = out.mma, is_kind[InstrKind.MMA]
+    i, j, n = p.const(2, "i"), p.const(2, "j"), p.const(cfg.rows_log2, "column")
+    used = (i <= f_.i_last) & (j <= f_.j_last)
+    n_last = Mux(j == f_.j_last, f_.n_last, f_.n_most)
+    byte = (n << f_.width_log2) >> cfg.row_bytes_log2
+    is_mma_pair = p.signal(is_mma & used & (n <= n_last), "is_pair")
+    a, b_tile = f_.a + i, f_.b + j
+    c = p.signal(f_.c + i * f_.i_stride + j * f_.j_stride + byte, "c_tile")
+    p.check("mma_a", ~is_mma_pair | ((a < cfg.tiles) & out.reads.bit_select(a, 1)))
+    p.check("mma_b", ~is_mma_pair | ((b_tile < cfg.tiles) & out.reads.bit_select(b_tile, 1)))
+    p.check("mma_c", ~is_mma_pair | ((c < cfg.all_tiles) & out.writes.bit_select(c, 1)))
+    p.check("mma_c_apart", ~is_mma | ((out.reads & out.writes) == 0))
+    i2, j2 = p.const(2, "i2"), p.const(2, "j2")
+    same_tile = (f_.a + i2 == f_.b + j2) & (i2 <= f_.i_last) & (j2 <= f_.j_last)
+    p.check("mma_shared", ~(is_mma & same_tile) | f_.shared)
+    other = p.const(cfg.rows_log2, "column2")
+    byte2 = (other << f_.width_log2) >> cfg.row_bytes_log2
+    n2_last = Mux(j2 == f_.j_last, f_.n_last, f_.n_most)
+    c2 = f_.c + i2 * f_.i_stride + j2 * f_.j_stride + byte2
+    elsewhere = (i != i2) | (j != j2) | (byte != byte2)
+    both = is_mma_pair & (i2 <= f_.i_last) & (j2 <= f_.j_last) & (other <= n2_last)
+    p.check("mma_results_apart", ~(both & elsewhere) | (c != c2))
+
+    # Moves.
+    rules(InstrKind.MOVE, move_rules(cfg, out.move))
+    v = out.move
+    t = p.const(cfg.tiles_log2, "move_tile")
+    is_move = is_kind[InstrKind.MOVE] & (t <= v.tiles)
+    reads = ~((v.op == isa.MoveOp.MZERO) | (v.op == isa.MoveOp.SCALAR))
+    writes = v.op != isa.MoveOp.ELEMENT
+    p.check("move_reads", ~(is_move & reads) | out.reads.bit_select(v.src + t, 1))
+    p.check("move_writes", ~(is_move & writes) | out.writes.bit_select(v.dst + t, 1))
+
+    p.cover("load_down", is_kind[InstrKind.LOAD] & ls.down & (ls.tile_last == 1) & ls.fill)
+    p.cover("load_along", is_kind[InstrKind.LOAD] & ~ls.down & (ls.group_last == 1))
+    p.cover("store", is_kind[InstrKind.STORE] & ls.contiguous & (ls.tile_last == 1))
+    p.cover("mma", is_mma & (f_.i_last == 1) & (f_.j_last == 1) & (f_.width_log2 == 1))
+    p.cover("move", is_kind[InstrKind.MOVE] & (v.op == isa.MoveOp.MTRANS))
+    p.cover("few_slices", is_kind[InstrKind.LOAD] & ~ls.down & (ls.tiles < slices_last))
+    return p
+
+
+_DECODE = Config(
+    tiles=16, rows=8, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, tag_bits=4, slots=2
+)
+
+TASKS = (
+    Task(
+        name="csrs",
+        about="CSRs hold what was written; sticky bits fall by software alone",
+        parameters="front end ame",
+        build=lambda: csrs(_DECODE),
+        depth=2,
+        cover=5,
+        quick=True,
+    ),
+    Task(
+        name="traps",
+        about="a trap changes its sticky bit alone; tags pass in order",
+        parameters="16 tiles, rows 8 x 64 bit, tags of 4 bit",
+        build=lambda: traps(_DECODE),
+        depth=2,
+        cover=14,
+        quick=True,
+    ),
+    Task(
+        name="responses",
+        about="one response a request, in order, held until taken",
+        parameters="16 tiles, rows 8 x 64 bit, tags of 4 bit",
+        build=lambda: responses(_DECODE),
+        mode="bmc",
+        depth=14,
+        cover=16,
+    ),
+    Task(
+        name="decode_walks",
+        about="dispatched fields and claims keep what walks and slots rely on",
+        parameters="16 tiles, rows 8 x 64 bit, unified",
+        build=lambda: walks(_DECODE),
+        depth=2,
+        cover=2,
+    ),
+    Task(
+        name="decode_walks_ame32",
+        about="the same at the size of the seed",
+        parameters="32 tiles, rows 16 x 128 bit, int8, unified",
+        build=lambda: walks(Config()),
+        depth=2,
+        cover=2,
+        timeout=1500,
+    ),
+)
+
+_CSR = "hdl/issue/csr.py"
+_DECODER = "hdl/issue/decode.py"
+_WORD = "hdl/issue/word_stage.py"
+_COUNTS = "hdl/issue/count_stage.py"
+_TILES = "hdl/issue/tile_stage.py"
+MUTANTS = (
+    *mutants(
+        _CSR,
+        "csrs",
+        (
+            "an event clears the other sticky bits",
+            "mxstatus.eq(mxstatus | self.status)",
+            "mxstatus.eq(self.status)",
+        ),
+        ("mxinfo may be written", "self.read_only.eq(csr in READ_ONLY)", "self.read_only.eq(0)"),
+        ("a release leaves tiles dirty", "state.eq(MsState.INITIAL)", "state.eq(MsState.DIRTY)"),
+        (
+            "mxstatus is read before older work is done",
+            "self.after_all.eq(csr == Csr.MXSTATUS)",
+            "self.after_all.eq(0)",
+        ),
+        ("mxtile starts at 0", "init=CSR_RESET[Csr.MXTILE]", "init=0"),
+    ),
+    *mutants(
+        _DECODER,
+        "traps",
+        (
+            "a trapped mma tells a fallback",
+            'leaves["f"] & f.dispatch & f.fallback',
+            'leaves["f"] & f.fallback',
+        ),
+        (
+            "a trapped load makes tiles dirty",
+            'leaves["f"] & f.dispatch & f.instr.writes.any()',
+            'leaves["f"] & f.instr.writes.any()',
+        ),
+        (
+            "a stage takes a word over the one it holds",
+            "takes[name].eq(~full[name] | leaves[name])",
+            "takes[name].eq(1)",
+        ),
+        ("a trap is dispatched", "sends.eq(f.dispatch & ~waiting)", "sends.eq(~waiting)"),
+        (
+            "every trap is one of geometry",
+            "f.resp.error == ERROR_BADGEOM",
+            "f.resp.error != ERROR_NONE",
+        ),
+    ),
+    *mutants(
+        _WORD,
+        "traps",
+        (
+            "an illegal mma is still one",
+            'b.mmacc.eq(legal & any_of({"mmacc.t"}))',
+            'b.mmacc.eq(any_of({"mmacc.t"}))',
+        ),
+        (
+            "tiles may be released while the unit is off",
+            'b.release.eq(legal & any_of({"mrelease"}))',
+            'b.release.eq(any_of({"mrelease"}))',
+        ),
+        (
+            "a word that waits writes its CSR",
+            "csr.write.eq(self.leaves & is_csr",
+            "csr.write.eq(is_csr",
+        ),
+    ),
+    *mutants(
+        _DECODER,
+        "responses",
+        (
+            "an answer leaves though the queue is full",
+            "responses.w_rdy\n                & (~sends",
+            "(~sends",
+        ),
+        (
+            "an answer is offered for one cycle",
+            "responses.r_en.eq(self.resp.ready)",
+            "responses.r_en.eq(1)",
+        ),
+        (
+            "idle with an answer to give",
+            '~full["a"] & (responses.level == 0)',
+            '~full["a"]',
+        ),
+    ),
+    *mutants(
+        _COUNTS,
+        "decode_walks",
+        (
+            "named tiles need not hold a group",
+            "rows.bad | columns.bad | c_bad)",
+            "rows.bad | columns.bad)",
+        ),
+        (
+            "the last byte is one behind K",
+            "k_end.eq((bits + 7 >> 3) - 1)",
+            "k_end.eq(bits + 7 >> 3)",
+        ),
+        ("outputs of 64 bits fit a group", "e.bad.eq(bad)", "e.bad.eq(bad & ~wide_bad)"),
+    ),
+    *mutants(
+        _TILES,
+        "decode_walks",
+        ("C may lie behind the file", " | (c_end >= cfg.tiles)\n", "\n"),
+        ("C may overlap the operands", "(c_mask & operands).any()", "(c_mask & a_mask.mask).any()"),
+        ("A and B never share a tile", "(a_mask.mask & b_mask.mask).any()", "0"),
+        (
+            "a load that fills less zeroes nothing",
+            "ldst.fill.eq(e.load & ~(full_rows & full_slices))",
+            "ldst.fill.eq(0)",
+        ),
+        (
+            "rows are taken for contiguous a tile too soon",
+            "ldst.contiguous.eq(e.stride == walked)",
+            "ldst.contiguous.eq(e.stride == cfg.row_bytes)",
+        ),
+    ),
+)
