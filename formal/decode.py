@@ -129,10 +129,12 @@ def traps(cfg: Config) -> Proof:
     # A word that traps in stage A writes no CSR.
     moved = p.past(leaves["a"], "a_left")
     illegal = p.signal(moved & (stages["b"].error != ERROR_NONE), "was_illegal")
-    for name in ("mxcfg", "mxtile"):
+    csr_of = {"mxcfg": Csr.MXCFG, "mxtile": Csr.MXTILE}
+    for name in csr_of:
         value = csr(name)
-        before = p.past(value, f"{name}_before")
+        before = p.past(value, f"{name}_before", isa.CSR_RESET[csr_of[name]])
         p.check(f"illegal_keeps_{name}", ~illegal | (value == before))
+        p.check(f"{name}_waits_for_its_turn", moved | (value == before))
     status = csr("mxstatus")
     expected = p.past(status | status_now, "status_expected")
     p.check("illegal_keeps_mxstatus", ~illegal | (status == expected))
@@ -212,6 +214,7 @@ def walks(cfg: Config) -> Proof:
         b.n.eq(Mux(of_tile("n") == 0, of_tile("m"), of_tile("n"))),
     ]
     value = b
+    after = {}
     for name, stage in (
         ("format", FormatStage(cfg)),
         ("mode", ModeStage(cfg)),
@@ -220,7 +223,7 @@ def walks(cfg: Config) -> Proof:
     ):
         p.add(name, stage)
         m.d.comb += Value.cast(stage.before).eq(Value.cast(value))
-        value = stage.after
+        after[name] = value = stage.after
     f = value
     out = f.instr
     kind = Value.cast(out.kind)
@@ -236,6 +239,13 @@ def walks(cfg: Config) -> Proof:
     ls = out.ldst
     for which in (InstrKind.LOAD, InstrKind.STORE):
         rules(which, ldst_rules(cfg, ls))
+    what = isa.LDST["what"]
+    what = b.f7[what.lo : what.lo + what.width]
+    of_k = (what == isa.LdstWhat.A) | (what == isa.LdstWhat.B)
+    nibbles = p.signal(b.k << after["format"].container_log2, "nibbles")
+    for which in (InstrKind.LOAD, InstrKind.STORE):
+        k_bytes = (ls.bytes_last + 1 == (nibbles + 1) >> 1) & (ls.half == nibbles[0])
+        p.check(f"{which.name.lower()}_ends_with_k", ~(is_kind[which] & of_k) | k_bytes)
     group, part = p.const(3, "group"), p.const(3, "slice")
     slices_last = ((1 << ls.slices_log2) - 1)[:3]
     bytes_here = Mux(~ls.down & (group == ls.group_last), ls.bytes_last, ls.bytes_most)
@@ -298,7 +308,16 @@ def walks(cfg: Config) -> Proof:
 
 
 _DECODE = Config(
-    tiles=16, rows=8, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, tag_bits=4, slots=2
+    tiles=16,
+    rows=8,
+    row_bits=64,
+    bus_bits=64,
+    banks=2,
+    m_par=2,
+    n_par=1,
+    tag_bits=4,
+    slots=2,
+    formats=("int4", "int8", "int16"),
 )
 
 TASKS = (

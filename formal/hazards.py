@@ -13,16 +13,16 @@ from hdl.config import Config
 from hdl.interfaces import InstrKind, tile_word
 from hdl.issue.scoreboard import Scoreboard
 
+from .any_walk import contract
 from .harness import Proof
 from .issue import Units
 from .task import Task, mutants
-from .walks import contract
 
-__all__ = ["MUTANTS", "TASKS"]
+__all__ = ["LOADS", "MUTANTS", "TASKS", "any_walks"]
 
 _X, _Y = 0, 1
 _WHO = "xy"
-_LOADS = 3
+LOADS = 3
 """Loads in flight, in the model of the load pipe."""
 
 
@@ -39,7 +39,7 @@ class _Chain:
         return Cat(*self.at[first : last + 1]).any() if last >= first else Value.cast(0)
 
 
-class _Pair:
+class Pair:
     """The slots, the units behind them, and two instructions whose accesses are followed.
 
     Attributes
@@ -119,20 +119,20 @@ class _Pair:
         """Some loads are out; any of them is written next, and told a cycle later."""
         u, p, m, cfg = self.u, self.p, self.p.m, self.cfg
         uop = u.dut.load.payload
-        self.load_out = out = [Signal(name=f"load{n}_out") for n in range(_LOADS)]
-        self.load_tile = [Signal(cfg.tile_bits, name=f"load{n}_tile") for n in range(_LOADS)]
-        here = [Signal(name=f"load{n}_here") for n in range(_LOADS)]
-        self.load_of = [[Signal(name=f"load{n}_of_{w}") for w in _WHO] for n in range(_LOADS)]
-        self.lands = lands = p.any(_LOADS, "lands")
+        self.load_out = out = [Signal(name=f"load{n}_out") for n in range(LOADS)]
+        self.load_tile = [Signal(cfg.tile_bits, name=f"load{n}_tile") for n in range(LOADS)]
+        here = [Signal(name=f"load{n}_here") for n in range(LOADS)]
+        self.load_of = [[Signal(name=f"load{n}_of_{w}") for w in _WHO] for n in range(LOADS)]
+        self.lands = lands = p.any(LOADS, "lands")
         p.assume("one_lands", ((lands & (lands - 1)) == 0) & ((lands & ~Cat(out)) == 0))
-        entry = p.signal((~Cat(out) & (Cat(out) + 1))[:_LOADS], "load_entry")
+        entry = p.signal((~Cat(out) & (Cat(out) + 1))[:LOADS], "load_entry")
         touches = Mux(
             uop.zero,
             (uop.tile == self.tile) & (uop.row >> cfg.m_par_log2 == self.block),
             self._of_row(uop.tile, uop.row),
         )
         retired_tile = Value.cast(0)
-        for n in range(_LOADS):
+        for n in range(LOADS):
             with m.If(lands[n]):
                 m.d.sync += out[n].eq(0)
             with m.If(u.goes["load"] & entry[n]):
@@ -228,7 +228,7 @@ class _Pair:
 
 def bounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     """With the design's split counters, runs of a few cycles; they keep the contract."""
-    pair = _Pair(cfg, mac_depth=mac_depth, loop=loop, walks=False)
+    pair = Pair(cfg, mac_depth=mac_depth, loop=loop, walks=False)
     for n in range(cfg.slots):
         contract(pair.p, pair.u.inside.part(f"slot{n}"), pair.u.walks, n, assume=False)
     return pair.p
@@ -236,12 +236,12 @@ def bounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
 
 def unbounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     """With any walks that keep the contract which `splits` proves, runs of any length."""
-    return _any_walks(cfg, mac_depth=mac_depth, loop=loop).p
+    return any_walks(cfg, mac_depth=mac_depth, loop=loop).p
 
 
-def _any_walks(cfg: Config, *, mac_depth: int, loop: int) -> _Pair:
+def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     """The harness of `unbounded`, with its invariants."""
-    pair = _Pair(cfg, mac_depth=mac_depth, loop=loop, walks=True)
+    pair = Pair(cfg, mac_depth=mac_depth, loop=loop, walks=True)
     u, p, m, tile = pair.u, pair.p, pair.p.m, pair.tile
     inside, count, depth = u.inside, cfg.slots, mac_depth
     slots = [inside.part(f"slot{n}") for n in range(count)]
@@ -297,7 +297,7 @@ def _any_walks(cfg: Config, *, mac_depth: int, loop: int) -> _Pair:
                 & (~pair.word_gone[who].at[age] | (anyone.at[age] & pair.tile_gone[who].at[age]))
                 & (~pair.read_gone[who].at[age] | pair.word_gone[who].at[age]),
             )
-    out = [pair.load_out[n] & (pair.load_tile[n] == tile) for n in range(_LOADS)]
+    out = [pair.load_out[n] & (pair.load_tile[n] == tile) for n in range(LOADS)]
     told = pair.retired & (pair.retired_tile == tile)
     counts = Cat(board(f"loads{n}") for n in range(cfg.all_tiles))
     loads = counts.word_select(tile, len(board("loads0")))
@@ -306,7 +306,7 @@ def _any_walks(cfg: Config, *, mac_depth: int, loop: int) -> _Pair:
     for entry in out:
         total = total + entry
     p.check("loads_counted", loads == total)
-    for n in range(_LOADS):
+    for n in range(LOADS):
         p.check(f"load{n}_here", ~pair.load_here[n] | (pair.load_tile[n] == tile))
     p.check("row_is_here", ~pair.row_here | (pair.row_tile == tile))
     for who in (_X, _Y):
@@ -333,7 +333,7 @@ def _any_walks(cfg: Config, *, mac_depth: int, loop: int) -> _Pair:
     )
     late_writes = p.signal(
         (of_x("load") & (load.tile == tile))
-        | Cat(out[n] & pair.load_of[n][_X] for n in range(_LOADS)).any()
+        | Cat(out[n] & pair.load_of[n][_X] for n in range(LOADS)).any()
         | (of_x("move") & move.write & (move.dst.tile == tile))
         | pair.move_gone[_X].any(1, Scoreboard.MOVE_STAGES - 1),
         "x_late_writes",
@@ -458,7 +458,7 @@ def _any_walks(cfg: Config, *, mac_depth: int, loop: int) -> _Pair:
     p.check("y_moving_reads", ~(y_move & move.read & (move.src.tile == tile)) | near["reads"])
     y_writes = (
         (full["load"] & pair.owner["load"][_Y] & (load.tile == tile))
-        | Cat(out[n] & pair.load_of[n][_Y] for n in range(_LOADS)).any()
+        | Cat(out[n] & pair.load_of[n][_Y] for n in range(LOADS)).any()
         | (y_move & move.write & (move.dst.tile == tile))
         | pair.move_gone[_Y].any(1, Scoreboard.MOVE_STAGES - 1)
     )
@@ -472,116 +472,10 @@ def _any_walks(cfg: Config, *, mac_depth: int, loop: int) -> _Pair:
     return pair
 
 
-_FAIR = 1
-"""Cycles that a unit may take to do what is asked of it, in the model of `progress`."""
-_BURST = 1
-"""Further uops of a burst, likewise."""
-_SKIPS = 1
-"""Uops of the MAC that may be skipped while the oldest instruction waits, likewise."""
-
-
-def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int) -> Proof:
-    """The oldest instruction issues a uop every `bound` cycles, if the units are fair.
-
-    Walks end (`splits`), so the oldest instruction ends, and every accepted one is the oldest
-    in time.
-    """
-    pair = _any_walks(cfg, mac_depth=mac_depth, loop=loop)
-    u, p, m, inside = pair.u, pair.p, pair.p.m, pair.u.inside
-
-    def at_most(waits: Value, name: str, most: int) -> None:
-        """Assume that `waits` holds for so many cycles in a row at most."""
-        count = Signal(range(most + 2), name=f"{name}_for")
-        with m.If(waits):
-            m.d.sync += count.eq(Mux(count > most, count, count + 1))
-        with m.Else():
-            m.d.sync += count.eq(0)
-        p.assume(f"{name}_ends", ~waits | (count < most))
-
-    for name, port in u.ports.items():
-        at_most(port.valid & ~u.ready[name], f"{name}_waits", _FAIR)
-    for n in range(_LOADS):
-        at_most(pair.load_out[n] & ~pair.lands[n], f"load{n}_flies", _FAIR)
-    at_most(pair.row_waits & ~pair.row_read, "row_waits_here", _FAIR)
-
-    # What `_any_walks` says of one tile, of all of them.
-    board, load = inside.part("scoreboard"), u.ports["load"].payload
-    for tile in range(cfg.all_tiles):
-        flying = [pair.load_out[n] & (pair.load_tile[n] == tile) for n in range(_LOADS)]
-        flying.append(inside("load_full") & (load.tile == tile))
-        flying.append(pair.retired & (pair.retired_tile == tile))
-        p.check(f"loads_counted{tile}", board(f"loads{tile}") == sum(flying))
-
-    # Nobody has won a tile that an older instruction still claims.
-    slots = [inside.part(f"slot{n}") for n in range(cfg.slots)]
-    for n, slot in enumerate(slots):
-        kind, won = slot("kind"), pair.held[n]
-        along, whole = slot("along"), u.walks.move[n].whole
-        is_load, is_store = kind == InstrKind.LOAD, kind == InstrKind.STORE
-        is_move = kind == InstrKind.MOVE
-        tiles = cfg.all_tiles
-        one, one_src, one_dst = (
-            (1 << tile)[: cfg.all_tiles] for tile in (won.tile, won.src, won.dst)
-        )
-        writes = Mux(is_load, Mux(along, slot("writes"), one), 0)
-        writes = writes | Mux(is_move, slot("writes") & (one_dst | whole.replicate(tiles)), 0)
-        reads = Mux(is_store, Mux(along, slot("reads"), one), 0)
-        reads = reads | Mux(is_move, Mux(whole, slot("reads"), Mux(won.read, one_src, 0)), 0)
-        for q, other in enumerate(slots):
-            if q != n:
-                older = u.valid[n] & slot("granted") & u.valid[q] & inside(f"older{n}")[q]
-                claimed = (writes & (other("reads") | other("writes"))) | (reads & other("writes"))
-                p.check(f"won_what_was_free{n}_{q}", ~older | (claimed == 0))
-
-    # Bursts end, and their next uop is there: `age_order` checks it with the design's walks.
-    for name in ("load", "store", "move"):
-        locked = u.locked(name)
-        more = u.ports[name].payload.more
-        left = Signal(range(_BURST + 1), name=f"{name}_burst_left", init=_BURST)
-        grants = u.grants[name].any()
-        with m.If(grants):
-            m.d.sync += left.eq(Mux(locked.any(), Mux(left == 0, 0, left - 1), _BURST))
-        p.assume(f"{name}_burst_ends", ~inside(f"{name}_full") | ~more | (left != 0))
-        p.assume(f"{name}_burst_goes_on", (locked & ~inside(f"{name}_requests")) == 0)
-
-    # The oldest instruction, and how long it has waited.
-    count = cfg.slots
-    oldest = [
-        p.signal(
-            u.valid[n]
-            & ~Cat(inside(f"older{n}")[q] & u.valid[q] for q in range(count) if q != n).any(),
-            f"is_oldest{n}",
-        )
-        for n in range(count)
-    ]
-    steps = Cat(oldest) & (
-        u.grants["mma"] | u.grants["load"] | u.grants["store"] | u.grants["move"]
-    )
-    idle = Cat(oldest[n] & ~u.walks.ldst[n].valid for n in range(count))
-    is_load = Cat(inside.part(f"slot{n}")("kind") == InstrKind.LOAD for n in range(count))
-    moves_on = p.signal(steps.any() | (idle & is_load).any() | ~u.valid.any(), "moves_on")
-    waits = Signal(range(bound + 2), name="oldest_waits")
-    with m.If(moves_on):
-        m.d.sync += waits.eq(0)
-    with m.Elif(waits <= bound):
-        m.d.sync += waits.eq(waits + 1)
-    skipped = Signal(range(_SKIPS + 2), name="skips")
-    with m.If(moves_on):
-        m.d.sync += skipped.eq(0)
-    with m.Elif(u.skip & (skipped <= _SKIPS)):
-        m.d.sync += skipped.eq(skipped + 1)
-    p.assume("few_skips", ~u.skip | (skipped < _SKIPS))
-    p.check("oldest_moves_on", waits <= bound)
-    p.cover("waits_long", waits == bound - 4)
-    return p
-
-
 _SLOTS = Config(
     tiles=4, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, slots=2, addr_bits=16
 )
 _PARAMETERS = "{} slots, 4 tiles, rows 4 x 64 bit, words of 2 rows, MAC depth {}, loop {}"
-
-_BOUND = 11
 
 TASKS = (
     Task(
@@ -592,15 +486,6 @@ TASKS = (
         depth=2,
         cover=20,
         quick=True,
-    ),
-    Task(
-        name="progress",
-        about="the oldest instruction issues in bounded time, with fair units",
-        parameters=_PARAMETERS.format(3, 4, 3),
-        build=lambda: progress(_SLOTS.replace(slots=3), mac_depth=4, loop=3, bound=_BOUND),
-        depth=_BOUND + 2,
-        cover=20,
-        timeout=1500,
     ),
     Task(
         name="hazards_split",

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from hdl.cli import CommandError
 
-from . import control, decode, hazards, issue, l2, numerics, splits, tiles
+from . import control, decode, hazards, issue, l2, numerics, progress, splits, tiles, word_splits
 from .task import Mutant, Task
 
 __all__ = ["GROUPS", "MUTANTS", "TASKS", "task"]
 
 GROUPS = {
     module.__name__.rpartition(".")[2]: module
-    for module in (control, decode, hazards, issue, l2, numerics, splits, tiles)
+    for module in (
+        control,
+        decode,
+        hazards,
+        issue,
+        l2,
+        numerics,
+        progress,
+        splits,
+        tiles,
+        word_splits,
+    )
 }
 """Modules that hold TASKS and MUTANTS, by name."""
 

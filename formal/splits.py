@@ -9,86 +9,26 @@ grow, so every block comes exactly once, in order, and the walk ends.
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
-from amaranth.lib import data
 
 from hdl.config import Config
 from hdl.interfaces import ldst_fields, mma_fields, move_fields, transpose_parts
 from hdl.isa import MoveOp
 from hdl.issue.move_split import MoveSplit
 from hdl.issue.split import LdStSplit, MmaSplit
-from hdl.issue.vector_split import VectorSplit
 
 from .contracts import BY_TILE, ldst_rules, move_rules
-from .harness import Inside, Proof
+from .harness import Proof
 from .task import Task, mutants
+from .walk import Walk, grows
 
 __all__ = ["MUTANTS", "TASKS"]
-
-
-class _Walk:
-    """A split counter under any stepping, one walk after another.
-
-    Attributes
-    ----------
-    fields : of the walk under way; the port changes after the start.
-    active : a walk is under way.
-    fresh : it has offered no uop that was taken.
-    step, start, done : see `MmaSplit`; `done` means nothing while no walk is under way.
-    """
-
-    def __init__(self, p: Proof, split, layout: data.Layout):
-        self.p = p
-        self.split = split
-        self.inside: Inside = p.add("split", split)
-        port = p.any(layout, "fields")
-        self.port = port
-        self.start = p.any(1, "start")
-        self.step = p.any(1, "step")
-        self.fields = Signal(layout, name="walked", reset_less=True)
-        self.active = Signal(name="active")
-        self.fresh = Signal(name="fresh")
-        p.m.d.comb += [
-            Value.cast(split.fields).eq(Value.cast(port)),
-            split.start.eq(self.start),
-            split.step.eq(self.step),
-        ]
-        with p.m.If(self.step):
-            p.m.d.sync += self.fresh.eq(0)
-        self.done = p.signal(self.active & split.done, "ends")
-        with p.m.If(self.done):
-            p.m.d.sync += self.active.eq(0)
-        with p.m.If(self.start):
-            p.m.d.sync += [self.active.eq(1), self.fresh.eq(1), self.fields.eq(port)]
-        p.assume("start_when_idle", ~self.start | ~self.active)
-        p.assume("step_when_active", ~self.step | self.active)
-        p.check(
-            "fields_are_kept",
-            ~self.active | (Value.cast(self.inside("fields")) == Value.cast(self.fields)),
-        )
-
-    def held(self, value, name: str) -> Signal:
-        """`value` as it was when the last uop was taken."""
-        value = Value.cast(value)
-        before = Signal(value.shape(), name=f"last_{name}")
-        with self.p.m.If(self.step):
-            self.p.m.d.sync += before.eq(value)
-        return before
-
-
-def _grows(old, new) -> Value:
-    """Whether tuples of numbers, highest first, grow."""
-    more, equal = Value.cast(0), Value.cast(1)
-    for a, b in zip(old, new, strict=True):
-        more = more | (equal & (a < b))
-        equal = equal & (a == b)
-    return more
 
 
 def mma(cfg: Config) -> Proof:
     """The walk of a mma: pairs of tiles, row blocks, chunks of columns."""
     p = Proof()
     layout = mma_fields(cfg)
-    w = _Walk(p, MmaSplit(cfg), layout)
+    w = Walk(p, MmaSplit(cfg), layout)
     m, f, uop, split = p.m, w.fields, w.split.uop, w.split
     tile = cfg.tile_bits
 
@@ -142,9 +82,7 @@ def mma(cfg: Config) -> Proof:
     p.check("starts_at_zero", ~(walking & first) | (Cat(i, j, block, column) == 0))
     p.check("successor", ~walking | first | follows)
     key = (i, j, block, column)
-    p.check(
-        "grows", ~walking | first | _grows([old[n] for n in ("i", "j", "block", "column")], key)
-    )
+    p.check("grows", ~walking | first | grows([old[n] for n in ("i", "j", "block", "column")], key))
     p.check(
         "inside",
         ~walking | ((i <= f.i_last) & (j <= f.j_last) & (block <= block_last) & (column <= n_last)),
@@ -208,7 +146,7 @@ def mma(cfg: Config) -> Proof:
         else:
             slices = (Mux(some_j == f.j_last, f.n_last, f.n_most) << f.width_log2) >> row_bytes
             wanted = (some_i <= f.i_last) & (some_j <= f.j_last) & (some_slice <= slices)
-            before = _grows((some_i, some_j), (i, j))
+            before = grows((some_i, some_j), (i, j))
             place = wanted & (
                 before
                 | ((some_i == i) & (some_j == j) & (block == block_last) & (some_slice < slice_))
@@ -242,7 +180,7 @@ def mma(cfg: Config) -> Proof:
     return p
 
 
-def _transposes(p: Proof, w: _Walk, first: Signal) -> None:
+def _transposes(p: Proof, w: Walk, first: Signal) -> None:
     """The walk over transposed operands that goes before."""
     cfg, m, f, uop = w.split.cfg, p.m, w.fields, w.split.uop
     tile = cfg.tile_bits
@@ -312,7 +250,7 @@ def _transposes(p: Proof, w: _Walk, first: Signal) -> None:
 def ldst(cfg: Config) -> Proof:
     """The walk of a load or store: bytes of rows, cut at line borders, and what is zeroed."""
     p = Proof()
-    w = _Walk(p, LdStSplit(cfg), ldst_fields(cfg))
+    w = Walk(p, LdStSplit(cfg), ldst_fields(cfg))
     m, f, uop, split, inside = p.m, w.fields, w.split.uop, w.split, w.inside
     rb_log2, line = cfg.row_bytes_log2, cfg.line_bytes
     slices_last = p.signal(((1 << f.slices_log2) - 1)[:3], "slices_last")
@@ -479,7 +417,7 @@ def ldst(cfg: Config) -> Proof:
     key = [p.signal(part, f"key{index}") for index, part in enumerate(key)]
     before = [p.past(part, f"key{index}_before") for index, part in enumerate(key)]
     moved = p.past(advance, "advanced")
-    p.check("grows", ~(moved & w.active & ~w.fresh) | _grows(before, key))
+    p.check("grows", ~(moved & w.active & ~w.fresh) | grows(before, key))
     p.check(
         "waits", moved | ~(w.active & p.past(w.active, "was_active")) | (Cat(before) == Cat(key))
     )
@@ -534,67 +472,10 @@ def ldst(cfg: Config) -> Proof:
     return p
 
 
-def vector(cfg: Config) -> Proof:
-    """The walk of the vector mode: the words of z that come of one word of x and y, then rows."""
-    p = Proof()
-    w = _Walk(p, VectorSplit(cfg), mma_fields(cfg))
-    f, uop = w.fields, w.split.uop
-    part = p.signal((uop.c.tile - f.c)[: cfg.tile_bits], "part")
-    block = uop.c.block
-    parts = p.signal(f.part_last + 1, "parts")
-    p.assume("fields_first_part", ~w.active | (f.part_first <= f.part_last))
-    # Parts come in a circle that starts anywhere: how far the walk is in it.
-    place = p.signal(
-        Mux(part >= f.part_first, part - f.part_first, part + parts - f.part_first), "place"
-    )
-    old_part, old_block = w.held(part, "part"), w.held(block, "block")
-    old_place = w.held(place, "place")
-    block_last = p.signal(f.m_last >> cfg.m_par_log2, "block_last")
-    circle_over = old_place == f.part_last
-    follows = Mux(
-        circle_over,
-        (part == f.part_first) & (block == old_block + 1),
-        (part == Mux(old_part == f.part_last, 0, old_part + 1)) & (block == old_block),
-    )
-    p.check("starts_at_zero", ~(w.active & w.fresh) | ((part == f.part_first) & (block == 0)))
-    p.check("successor", ~w.active | w.fresh | follows)
-    p.check("grows", ~w.active | w.fresh | _grows((old_block, old_place), (block, place)))
-    p.check("inside", ~w.active | ((part <= f.part_last) & (block <= block_last)))
-    last = (place == f.part_last) & (block == block_last)
-    p.check("ends_with_the_last", w.done == (w.step & last))
-    p.check("burst", ~w.active | (uop.more == (place != f.part_last)))
-    p.check("new_x", ~w.active | (uop.new_a == (place == 0)))
-    p.check(
-        "operands",
-        ~w.active
-        | (
-            (uop.a.tile == f.a)
-            & (uop.a.block == block)
-            & (uop.b_tile == f.b)
-            & (uop.b_row == block << cfg.m_par_log2)
-            & uop.new_c
-        ),
-    )
-    row = p.const(range(cfg.m_par), "row")
-    p.check(
-        "rows",
-        ~w.active
-        | (uop.op.rows.bit_select(row, 1) == ((block << cfg.m_par_log2) + row <= f.m_last)),
-    )
-    p.check("elements", ~w.active | (uop.op.k == Mux(part == f.part_last, f.k_last, f.op.k)))
-    p.check("part_of_x", ~w.active | (uop.op.vector.eighth == (part * f.part_step)[:3]))
-    inside = w.inside
-    p.check("counters", ~w.active | (inside("left") == f.part_last - place))
-    p.check("part_counter", ~w.active | (inside("part") == part))
-    p.cover("circle", w.done & (f.part_first == 1) & (f.part_last == 3) & (block == 1))
-    p.cover("one_part", w.done & (f.part_last == 0) & (block == 1))
-    return p
-
-
 _MOVES_READ_BY_TILE = (MoveOp.MMOV, MoveOp.MMOV_OTHER)
 
 
-def _move_fields(p: Proof, w: _Walk) -> None:
+def _move_fields(p: Proof, w: Walk) -> None:
     """Assume what the decoder promises of a move's fields."""
     for name, rule in move_rules(w.split.cfg, w.fields):
         p.assume(f"fields_{name}", ~w.active | rule)
@@ -603,7 +484,7 @@ def _move_fields(p: Proof, w: _Walk) -> None:
 def move(cfg: Config) -> Proof:
     """The walk of the moves, transposes apart."""
     p = Proof()
-    w = _Walk(p, MoveSplit(cfg), move_fields(cfg))
+    w = Walk(p, MoveSplit(cfg), move_fields(cfg))
     f, uop, split, inside = w.fields, w.split.uop, w.split, w.inside
     _move_fields(p, w)
     p.assume("no_transpose", ~w.active | (f.op != MoveOp.MTRANS))
@@ -673,7 +554,7 @@ def transpose(cfg: Config) -> Proof:
     their end, are all there are, and the bounded proof is complete.
     """
     p = Proof()
-    w = _Walk(p, MoveSplit(cfg), move_fields(cfg))
+    w = Walk(p, MoveSplit(cfg), move_fields(cfg))
     m, f, uop, split = p.m, w.fields, w.split.uop, w.split
     _move_fields(p, w)
     group = p.signal(f.tiles + 1, "group")
@@ -719,7 +600,7 @@ def transpose(cfg: Config) -> Proof:
 def stands_still(cfg: Config) -> Proof:
     """A walk of moves that is not stepped offers the same uop again."""
     p = Proof()
-    w = _Walk(p, MoveSplit(cfg), move_fields(cfg))
+    w = Walk(p, MoveSplit(cfg), move_fields(cfg))
     stalled = p.past(w.active & ~w.step, "stalled")
     outputs = Cat(Value.cast(w.split.uop), w.split.free, w.split.whole)
     p.check("same_uop", ~stalled | (outputs == p.past(outputs, "outputs")))
@@ -730,7 +611,6 @@ def stands_still(cfg: Config) -> Proof:
 
 _SMALL = Config(tiles=8, rows=8, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=2)
 _NARROW = Config(tiles=8, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, addr_bits=16)
-_VECTOR = _SMALL.replace(units=("vector",))
 
 TASKS = (
     Task(
@@ -757,15 +637,6 @@ TASKS = (
         build=lambda: ldst(_NARROW),
         depth=2,
         cover=24,
-        quick=True,
-    ),
-    Task(
-        name="vector_split",
-        about="every word of z once, in order, ends",
-        parameters="8 tiles, rows 8 x 64 bit, words of 2 rows",
-        build=lambda: vector(_VECTOR),
-        depth=2,
-        cover=12,
         quick=True,
     ),
     Task(
@@ -864,26 +735,6 @@ MUTANTS = (
             "downwards the next tile is one row on",
             "Mux(next_tile_down, to_next_tile, fields.stride)",
             "fields.stride",
-        ),
-    ),
-    *mutants(
-        "hdl/issue/vector_split.py",
-        "vector_split",
-        (
-            "the circle of parts starts at the first part",
-            "part.eq(self.fields.part_first)",
-            "part.eq(0)",
-        ),
-        ("one part too many", "Mux(part == fields.part_last, 0, part + 1)", "part + 1"),
-        (
-            "the last block is left out",
-            "block_last.eq(block == fields.m_last[cfg.m_par_log2 :])",
-            "block_last.eq(block + 1 >= fields.m_last[cfg.m_par_log2 :])",
-        ),
-        (
-            "the last part has all its elements",
-            "Mux(part == fields.part_last, fields.k_last, fields.op.k)",
-            "fields.op.k",
         ),
     ),
     *mutants(
