@@ -542,8 +542,6 @@ MUTANTS = (
             "",
         ),
         ("a word under way is read", "self.mma.new_c & self.word_busy", "0"),
-        ("a claim won once is won for all tiles", "granted.eq(~free)", "granted.eq(1)"),
-        ("C is given up at the first word", "mma.step & mma.free_c", "mma.step"),
         (
             "a load along rows looks at its first tile only",
             "~(writes & self.block_write).any()",
@@ -554,5 +552,11 @@ MUTANTS = (
             "& ~(writes & self.block_write).bit_select(move.uop.dst.tile, 1)",
             "& 1",
         ),
+    ),
+    *mutants(
+        "hdl/issue/slot.py",
+        "hazards_split",
+        ("a claim won once is won for all tiles", "granted.eq(~free)", "granted.eq(1)"),
+        ("C is given up at the first word", "mma.step & mma.free_c", "mma.step"),
     ),
 )

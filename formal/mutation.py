@@ -22,7 +22,7 @@ from .jobs import in_order
 from .sby import Result, Tools, run
 from .task import Mutant
 
-__all__ = ["broken", "mutate"]
+__all__ = ["ROOT", "broken", "mutate", "try_one"]
 
 ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("hdl", "formal")
@@ -64,7 +64,8 @@ def _harness(mutant: Mutant) -> str:
     return made.stdout
 
 
-def _try(tools: Tools, mutant: Mutant, folder: Path) -> Result:
+def try_one(tools: Tools, mutant: Mutant, folder: Path) -> Result:
+    """Look for a counterexample of one mutant: its result must be "fail"."""
     task = registry.TASKS[mutant.task]
     return run(
         tools,
@@ -84,7 +85,7 @@ def mutate(console: Console, tools: Tools, tasks: set[str], folder: Path, jobs: 
     if not chosen:
         raise CommandError("no mutant is of these tasks: --list shows how many each has")
     folders = {id(m): folder / f"{m.task}_{number}" for number, m in enumerate(chosen)}
-    for mutant, result in in_order(lambda m: _try(tools, m, folders[id(m)]), chosen, jobs):
+    for mutant, result in in_order(lambda m: try_one(tools, m, folders[id(m)]), chosen, jobs):
         killed = result.status == "fail"
         survivors += not killed
         verdict = "killed" if killed else f"survived ({result.status})"

@@ -533,6 +533,16 @@ MUTANTS = (
             "self.b.snan, *undefined]",
             "self.b.snan]",
         ),
+        (
+            "products have the sign of A",
+            "negative.eq(a.negative ^ b.negative)",
+            "negative.eq(a.negative)",
+        ),
+        (
+            "elements beyond K have a sign",
+            'found["neg"].append(a.active & negative)',
+            'found["neg"].append(negative)',
+        ),
     ),
     *mutants(
         "hdl/mac/rounding.py",

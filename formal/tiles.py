@@ -242,6 +242,16 @@ MUTANTS = (
             "write.en.eq(self.write_mask)",
             "write.en.eq(self.write_mask if port == 0 else 0)",
         ),
+        (
+            "both ports read at the address of the first",
+            'getattr(self, f"read{port}_addr")',
+            "self.read0_addr",
+        ),
+        (
+            "a write changes every byte of its word",
+            "write.en.eq(self.write_mask)",
+            "write.en.eq(self.write_mask.any().replicate(len(self.write_mask)))",
+        ),
     ),
     *mutants(
         "hdl/issue/fairness.py",
