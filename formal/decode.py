@@ -83,6 +83,48 @@ def csrs(cfg: Config) -> Proof:
     return p
 
 
+def register_csrs(cfg: Config) -> Proof:
+    """The CSRs of the front end `xuantie`, likewise; xmxsat is the sticky one."""
+    p = Proof()
+    dut = CsrFile(cfg)
+    inside = p.add("csrs", dut, free=True)
+    is_csr = {csr: p.signal(dut.number == csr, f"is_{csr.name.lower()}") for csr in isa.XCsr}
+    events = {
+        isa.XCsr.XMSIZE: (dut.resize, dut.new_size),
+        isa.XCsr.XMXSAT: (dut.saturated, Const(1)),
+    }
+    for csr, facts in isa.XUANTIE_CSRS.items():
+        name, access = csr.name.lower(), facts.access
+        here = is_csr[csr]
+        p.check(f"{name}_exists", ~here | dut.known)
+        read_only = access is isa.XuanTieAccess.READ_ONLY
+        p.check(f"{name}_access", ~here | (dut.read_only == read_only))
+        p.check(f"{name}_waits", ~here | (dut.after_all == facts.waits))
+        if facts.reset is None:
+            value = p.past(dut.value, f"{name}_read")
+            again = here & p.past(here, f"{name}_was_read")
+            p.check(f"{name}_is_constant", ~again | (dut.value == value))
+            continue
+        model = Signal(facts.bits, name=f"model_{name}", init=facts.reset)
+        if csr in events:
+            happens, becomes = events[csr]
+            with p.m.If(happens):
+                p.m.d.sync += model.eq(becomes)
+        if not read_only:
+            cleared = access is isa.XuanTieAccess.CLEARED
+            with p.m.If(dut.write & here):
+                p.m.d.sync += model.eq(0 if cleared else dut.write_data)
+        p.check(f"reads_{name}", ~here | (dut.value == model))
+        p.check(f"holds_{name}", inside(name) == model)
+    saturated = inside("xmxsat")
+    by_software = p.past(dut.write & is_csr[isa.XCsr.XMXSAT], "written_by_software")
+    before = p.past(saturated, "saturated_before")
+    p.check("sticky", by_software | ~before | saturated)
+    p.cover("cleared", by_software & before & ~saturated)
+    p.cover("resized", inside("xmsize") == 0x0010_0404)
+    return p
+
+
 def traps(cfg: Config) -> Proof:
     """A trap changes nothing but its sticky bit; answers leave one an instruction, in order."""
     p = Proof()
@@ -331,6 +373,15 @@ TASKS = (
         quick=True,
     ),
     Task(
+        name="csrs_xuantie",
+        about="the same of xuantie's CSRs",
+        parameters="both front ends",
+        build=lambda: register_csrs(Config(frontends=("ame", "xuantie"), formats=("int8",))),
+        depth=2,
+        cover=5,
+        quick=True,
+    ),
+    Task(
         name="traps",
         about="a trap changes its sticky bit alone; tags pass in order",
         parameters="16 tiles, rows 8 x 64 bit, tags of 4 bit",
@@ -389,6 +440,12 @@ MUTANTS = (
             "self.after_all.eq(0)",
         ),
         ("mxtile starts at 0", "init=CSR_RESET[Csr.MXTILE]", "init=0"),
+    ),
+    *mutants(
+        _CSR,
+        "csrs_xuantie",
+        ("xmxsat may be set by software", "0 if facts.access is XuanTieAccess.CLEARED else ", ""),
+        ("mcfg is forgotten", "size.eq(self.new_size)", "size.eq(size)"),
     ),
     *mutants(
         _DECODER,
