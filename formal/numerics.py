@@ -193,6 +193,24 @@ def _value(fmt: Format, code: int) -> Fraction | None:
     return sign * Fraction((1 << fmt.man) + man) * Fraction(2) ** (exp - fmt.bias - fmt.man)
 
 
+def _code(src: Format, out: Format, number: int) -> int:
+    """The code in `out`, an IEEE format that holds it exactly, of a code of `src`."""
+    infinite = ((1 << out.exp) - 1) << out.man
+    negative = src.signed and number >> src.bits - 1
+    sign = 1 << out.bits - 1 if negative else 0
+    value = _value(src, number)
+    if value is None:
+        is_inf = src.has_inf and number % (1 << src.man) == 0
+        return sign | infinite if is_inf else out.canonical_nan
+    value = abs(value)
+    exp = 1 - out.bias
+    while value >= Fraction(2) ** (exp + 1):
+        exp += 1
+    units = value / Fraction(2) ** (exp - out.man)
+    # The leading 1 of a normal number adds 1 to its exponent field.
+    return sign | (exp - 1 + out.bias << out.man) + int(units)
+
+
 def _one(fmt: Format) -> int:
     """The code of 1."""
     low = fmt.container - fmt.bits if fmt.top_aligned else 0
@@ -216,41 +234,35 @@ def _product_with_one(src: Format, out: Format, code: Value) -> Value:
         }[src.specials]
         canonical = (src.canonical_nan or 0) >> low
         return Mux(nan, canonical, value) << low
-    # An element of at most 6 bits, by a table made of whole numbers and fractions.
-    codes = {_value(out, c): c for c in reversed(range(1 << out.bits))}
-    negative_zero = 1 << out.bits - 1
-    table = []
-    for number in range(1 << src.bits):
-        meant = _value(src, number)
-        zero_below = meant == 0 and src.signed and number >> src.bits - 1
-        table.append(negative_zero if zero_below else codes[meant])
+    # An element of at most 12 bits, by a table made of whole numbers and fractions.
+    table = [_code(src, out, number) for number in range(1 << src.bits)]
     return Array(Const(code, out.bits) for code in table)[value]
 
 
-def identity(names: Sequence[str]) -> Proof:
-    """An element times 1, with C left out, is the element: decode and encode undo each other."""
+def identity(names: Sequence[str], name: str) -> Proof:
+    """An element times 1, with C left out, is the element: decode and encode undo each other.
+
+    Parameters
+    ----------
+    names : formats of the array.
+    name : the one that is multiplied.
+    """
     uop = _OneUop(names)
     p, op = uop.p, uop.op
+    src = FORMATS[name]
+    out = outputs(src)["bovf" if src.name == outputs(src)["bovf"].name else "full"]
+    a, b = (operand[: src.container] for operand in (uop.a, uop.b))
     p.assume("plain", op.overwrite & ~op.negate & (op.k == 1) & ~op.sat)
     p.assume("signed", ~op.a_unsigned & ~op.b_unsigned)
-    chosen = []
-    for name in names:
-        src = FORMATS[name]
-        out = outputs(src)["bovf" if src.name == outputs(src)["bovf"].name else "full"]
-        selected = p.signal(uop.select(src, out), f"is_{name}")
-        chosen.append(selected)
-        a = uop.a[: src.container]
-        p.assume(f"one_{name}", ~selected | (uop.b[: src.container] == _one(src)))
-        expected = Signal(out.container, name=f"expected_{name}")
-        p.m.d.comb += expected.eq(_product_with_one(src, out, a))
-        here = p.signal(uop.over & selected, f"over_{name}")
-        p.check(f"same_{name}", ~here | (uop.d[: out.container] == expected))
-        quiet = ~uop.flags.as_value().any()
-        if src.has_signalling_nan:
-            quiet = quiet | (uop.flags.as_value() == 1 << 2)
-        p.check(f"no_flag_{name}", ~here | quiet)
-        p.cover(f"largest_{name}", here & (a[: src.bits - 1] == (1 << src.bits - 1) - 2))
-    p.assume("format", Cat(chosen).any())
+    p.assume("format", uop.select(src, out))
+    p.assume("one", b == _one(src))
+    expected = Signal(out.container, name="expected")
+    p.m.d.comb += expected.eq(_product_with_one(src, out, a))
+    p.check("same", ~uop.over | (uop.d[: out.container] == expected))
+    flags = uop.flags.as_value()
+    signals = (flags == 1 << 2) if src.has_signalling_nan else 0
+    p.check("no_flag", ~uop.over | ~flags.any() | signals)
+    p.cover("largest", uop.over & (a[: src.bits - 1] == (1 << src.bits - 1) - 2))
     return p
 
 
@@ -321,16 +333,16 @@ def accumulate(
 
 
 # Formats that share an array in one proof; windowed ones apart from those with exact sums.
-_TOGETHER = {
-    "4": ("int4", "fp4_e2m1", "fp4_e1m2", "uf4_e2m2", "uf4_e1m3"),
-    "6": ("fp6_e3m2", "fp6_e2m3", "fp6_e4m1", "uf6_e4m2"),
-    "8": ("int8", "fp8_e4m3", "fp8_e5m2", "q4_3", "q2_5"),
-    "12": ("int12", "fp12_e5m6", "fp12_e4m7", "q4_8", "q5_7"),
-    "16": ("int16", "fp16", "q8_8"),
-    "bf16": ("ue8m0", "bf16", "uf16_e8m8"),
-    "32": ("int32", "fp32", "tf32", "q16_16"),
-    "64": ("int64", "fp64", "q32_32"),
-}
+_TOGETHER = (
+    ("int4", "fp4_e2m1", "fp4_e1m2", "uf4_e2m2", "uf4_e1m3"),
+    ("fp6_e3m2", "fp6_e2m3", "fp6_e4m1", "uf6_e4m2"),
+    ("int8", "fp8_e4m3", "fp8_e5m2", "q4_3", "q2_5"),
+    ("int12", "fp12_e5m6", "fp12_e4m7", "q4_8", "q5_7"),
+    ("int16", "fp16", "q8_8"),
+    ("ue8m0", "bf16", "uf16_e8m8"),
+    ("int32", "fp32", "tf32", "q16_16"),
+    ("int64", "fp64", "q32_32"),
+)
 
 # Name, operands, output, elements of a row, bits of B if fewer than it has, flags that never rise.
 _ACCUMULATED = (
@@ -390,15 +402,16 @@ TASKS = (
     ),
     *(
         Task(
-            name=f"identity_{size}",
-            about="decode and encode undo each other, each format",
-            parameters=", ".join(names),
-            build=lambda names=names: identity(names),
+            name=f"identity_{name}",
+            about="decode and encode undo each other",
+            parameters="in an array of " + ", ".join(names),
+            build=lambda names=names, name=name: identity(names, name),
             mode="bmc",
             depth=_cycles(names),
             cover=_cycles(names),
         )
-        for size, names in _TOGETHER.items()
+        for names in _TOGETHER
+        for name in names
     ),
     Task(
         name="multiplier",
