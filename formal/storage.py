@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ class Registers(Elaboratable):
     The words are signals `word0`, `word1`, ... and start at any value.
     """
 
-    def __init__(self, *, shape, depth: int, init: Sequence):
+    def __init__(self, *, shape, depth: int, init: Sequence, attrs: Mapping | None = None):
         if init:
             raise ValueError("memories of the design are never initialised")
         self.shape = shape

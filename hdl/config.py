@@ -65,6 +65,7 @@ class Config:
     window : fraction bits kept below the largest product, by format name.
     mma_destinations : registers of the front end "xuantie" that its mma may write.
     xuantie_bf16 : its 16-bit float is BF16, else FP16.
+    tile_memory : "any", or "block": synthesis is told to hold tiles in block RAM.
     units : optional units built: "vector" ("mx", "pool", "symstat": later releases).
     cells : cells of a cluster (later releases build more than 1).
     """
@@ -90,6 +91,7 @@ class Config:
     window: Mapping[str, int] = field(default_factory=dict, hash=False)
     mma_destinations: tuple[str, ...] = tuple(f"m{n}" for n in range(REGISTERS))
     xuantie_bf16: bool = False
+    tile_memory: str = "any"
     units: tuple[str, ...] = ()
     cells: int = 1
 
@@ -177,6 +179,8 @@ class Config:
             raise ConfigError(
                 f"accumulators = {self.accumulators!r} is unknown: use unified or split"
             )
+        if self.tile_memory not in ("any", "block"):
+            raise ConfigError(f"tile_memory = {self.tile_memory!r} is unknown: use any or block")
         if not self.formats:
             raise ConfigError("formats is empty: name at least one, such as int8")
         if len(set(self.formats)) != len(self.formats):
@@ -435,7 +439,15 @@ PRESETS: dict[str, Config] = {
         ),
         Config(name="full", frontends=("ame", "xuantie"), formats=("all",), units=("vector",)),
         # 128 of the 156 multipliers of an ECP5-85F; with 8 slots the core fills 99 % of its LUTs.
-        Config(name="ulx3s", n_par=2, slots=4, addr_bits=32, l2_ids=16, formats=("int8",)),
+        Config(
+            name="ulx3s",
+            banks=2,
+            n_par=2,
+            slots=4,
+            addr_bits=32,
+            l2_ids=16,
+            tile_memory="block",
+        ),
     )
 }
 """Named configurations that tests run and users may rely on."""

@@ -87,6 +87,7 @@ class GroupMask(wiring.Component):
         m = Module()
         cfg = self.cfg
         relative = Signal(cfg.tiles)
+        start = Signal(6)  # of the last group; no multiplier for powers of two
         with m.Switch(self.stride):
             for stride in (1, 2, 4):
                 with m.Case(stride):
@@ -97,11 +98,11 @@ class GroupMask(wiring.Component):
                         last = Mux(group == self.group_last, self.slice_last, self.slice_most)
                         slices = ((2 << last) - 1)[:8]
                         mask = mask | Mux(group <= self.group_last, slices << group * stride, 0)
-                    m.d.comb += relative.eq(mask)
+                    m.d.comb += [relative.eq(mask), start.eq(self.group_last * stride)]
         end = Signal(8)
         m.d.comb += [
             self.mask.eq(relative << self.base),
-            end.eq(self.base + self.group_last * self.stride + self.slice_last),
+            end.eq(self.base + start + self.slice_last),
             self.bad.eq(end >= cfg.tiles),
         ]
         return m

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 
@@ -59,6 +62,7 @@ class TileStage(DecodeStage):
         ]
         relative = Signal(cfg.tiles)
         i_stride = Signal(5)
+        c_start = Signal(6)  # last tile's group; strides are powers of two
         row_slices = []
         for j in range(SIDE):
             last = Signal(3, name=f"slices{j}")
@@ -77,12 +81,16 @@ class TileStage(DecodeStage):
                                 offset = (i * b_tiles + j) * stride
                                 if offset < cfg.tiles:
                                     groups = groups | Mux(i <= e.i_last, row_slices[j] << offset, 0)
-                        m.d.comb += [relative.eq(groups), i_stride.eq(b_tiles * stride)]
+                        m.d.comb += [
+                            relative.eq(groups),
+                            i_stride.eq(b_tiles * stride),
+                            c_start.eq(e.i_last * (b_tiles * stride) + e.j_last * stride),
+                        ]
         c_mask = Signal(cfg.tiles)
         c_end = Signal(8)
         m.d.comb += [
             c_mask.eq(relative << e.rd_tile),
-            c_end.eq(e.rd_tile + e.i_last * i_stride + e.j_last * e.stride_c + slice_last),
+            c_end.eq(e.rd_tile + c_start + slice_last),
         ]
         operands = a_mask.mask | b_mask.mask
         mma_bad = a_mask.bad | b_mask.bad | (c_end >= cfg.tiles)
@@ -118,9 +126,12 @@ class TileStage(DecodeStage):
                     t_mask.slice_last.eq(e.z_last),
                 ]
         walked = Signal(8 + rb_log2)  # bytes from a row's start to the end of its last tile
-        m.d.comb += walked.eq(
-            Mux(e.down, 0, e.j_last * e.pitch + (slice_last << rb_log2)) + cfg.row_bytes
-        )
+        to_last = Signal(8 + rb_log2)  # bytes to its last group; pitches are powers of two
+        shifted = (Mux(bit, e.j_last << place, 0) for place, bit in enumerate(e.pitch))
+        m.d.comb += [
+            to_last.eq(reduce(or_, shifted)),
+            walked.eq(Mux(e.down, 0, to_last + (slice_last << rb_log2)) + cfg.row_bytes),
+        ]
         full_rows = (e.m_last == cfg.rows - 1) & (
             ~e.down | ((e.i_last == e.tiles) & ((e.i_last == 0) | (e.m_most == cfg.rows - 1)))
         )

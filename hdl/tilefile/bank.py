@@ -47,8 +47,9 @@ class Bank(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        attrs = {"ram_style": "block"} if self.cfg.tile_memory == "block" else {}
         for port in range(READS):
-            copy = Memory(shape=self.cfg.word_bits, depth=self.depth, init=[])
+            copy = Memory(shape=self.cfg.word_bits, depth=self.depth, init=[], attrs=attrs)
             m.submodules[f"copy{port}"] = copy
             write = copy.write_port(granularity=8)
             read = copy.read_port()

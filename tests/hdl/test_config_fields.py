@@ -77,6 +77,7 @@ FAULTS = [
     ({"xuantie_bf16": 1}, "xuantie_bf16 must be True or False, not 1"),
     ({"frontends": ("xuantie",), "csr_base": 0xCC0}, "csr_base = 0xcc0 puts a CSR on one of"),
     ({"accumulators": "both"}, "accumulators = 'both' is unknown"),
+    ({"tile_memory": "bram"}, "tile_memory = 'bram' is unknown: use any or block"),
     ({"formats": ()}, "formats is empty"),
     ({"formats": ("int8", "int8")}, "formats names a format twice"),
     ({"formats": ("int9",)}, "unknown number format 'int9'"),
