@@ -112,7 +112,7 @@ def test_timeout_is_told_and_ends_the_solver(capsys, tmp_path):
         (("--timeout", "0"), "--timeout 0: use 1 or more"),
         (("--solver", "magic"), "magic"),
         (("--fly",), "--fly"),
-        (("--task", "identity_64", "--mutate"), "no mutant is of these tasks"),
+        (("--task", "identity_fp64", "--mutate"), "no mutant is of these tasks"),
     ],
 )
 def test_wrong_requests_are_one_line(arguments, message, capsys):
