@@ -253,101 +253,28 @@ def _product_with_one(m: Module, src: Format, out: Format, code: Value) -> Value
 def identity(names: Sequence[str], name: str) -> Proof:
     """An element times 1, with C left out, is the element: decode and encode undo each other.
 
-    A uop of each range of exponents (`_exponents`) enters, one after the other from the first
-    cycle on; its sign, its mantissa, other lanes and what else it does not select are free, as is
-    every uop after the last one. A single range leaves all traffic free (see `_OneUop`).
-
     Parameters
     ----------
     names : formats of the array.
     name : the one that is multiplied.
     """
-    p = Proof()
-    cfg = _one_cell(names)
-    dut = MacArray(cfg)
-    p.add("array", dut)
+    uop = _OneUop(names)
+    p, op = uop.p, uop.op
     src = FORMATS[name]
     out = outputs(src)["bovf" if src.name == outputs(src)["bovf"].name else "full"]
-    cases = _exponents(names, name)
-    age = Signal(range(len(cases) + dut.latency + 1), name="age")
-    with p.m.If(age != len(cases) + dut.latency):
-        p.m.d.sync += age.eq(age + 1)
-    enters = p.signal(age < len(cases), "enters")
-    over = p.signal((age >= dut.latency) & (age != len(cases) + dut.latency), "over")
-
-    op = Signal(dut.op.shape(), name="op")
-    p.m.d.comb += [
-        Value.cast(op).eq(p.any(len(Value.cast(op)), "any_op")),
-        dut.op.eq(op),
-        dut.start.eq(1),
-        Value.cast(dut.c).eq(p.any(cfg.row_bits, "any_c")),
-    ]
-    rows = {}
-    for side in "ab":
-        rows[side] = Signal(cfg.row_bits, name=side)
-        p.m.d.comb += [
-            rows[side].eq(p.any(cfg.row_bits, f"any_{side}")),
-            getattr(dut, side)[0].eq(rows[side]),
-        ]
-    a = rows["a"][: src.container]
-    with p.m.If(enters):
-        p.m.d.comb += [
-            op.ft.eq([f.name for f in cfg.format_rows].index(src.name)),
-            op.out.eq([f.name for f in cfg.output_formats].index(out.name)),
-            op.k.eq(1),
-            op.overwrite.eq(1),
-            *(getattr(op, field).eq(0) for field in ("negate", "sat", "a_unsigned", "b_unsigned")),
-            *(getattr(op, field).eq(1) for field in ("rows", "cols")),
-            op.c_byte.eq(0),
-            rows["b"][: src.container].eq(_one(src)),
-        ]
-    if len(cases) > 1:
-        low = src.container - src.bits + src.man if src.top_aligned else src.man
-        exp = rows["a"][low : low + src.exp]
-        with p.m.Switch(age):
-            for number, (least, most) in enumerate(cases):
-                with p.m.Case(number):
-                    if least == most:
-                        p.m.d.comb += exp.eq(least)
-                    else:
-                        inside = (exp >= least) & (exp <= most)
-                        p.assume(f"exponents{number}", (age != number) | inside)
+    a, b = (operand[: src.container] for operand in (uop.a, uop.b))
+    p.assume("plain", op.overwrite & ~op.negate & (op.k == 1) & ~op.sat)
+    p.assume("signed", ~op.a_unsigned & ~op.b_unsigned)
+    p.assume("format", uop.select(src, out))
+    p.assume("one", b == _one(src))
     expected = Signal(out.container, name="expected")
     p.m.d.comb += expected.eq(_product_with_one(p.m, src, out, a))
-    late = _delayed(p, expected, dut.latency, "expected")
-    p.check("same", ~over | (dut.d[0][: out.container] == late))
-    flags = dut.flags.as_value()
+    p.check("same", ~uop.over | (uop.d[: out.container] == expected))
+    flags = uop.flags.as_value()
     signals = (flags == 1 << 2) if src.has_signalling_nan else 0
-    p.check("no_flag", ~over | ~flags.any() | signals)
-    number = _delayed(p, a[: src.bits - 1], dut.latency, "element")
-    p.cover("largest", over & (number == (1 << src.bits - 1) - 2))
-    p.cover("last", (age == len(cases) + dut.latency - 1) & dut.d[0][: out.container].any())
+    p.check("no_flag", ~uop.over | ~flags.any() | signals)
+    p.cover("largest", uop.over & (a[: src.bits - 1] == (1 << src.bits - 1) - 2))
     return p
-
-
-def _exponents(names: Sequence[str], name: str) -> tuple[tuple[int, int], ...]:
-    """Ranges of exponents, lowest and highest, that `identity` looks at one after the other.
-
-    A product of an exact format is shifted by its exponent, which is hard to compare for all
-    exponents at a time. One of a windowed format never moves.
-    """
-    fmt = FORMATS[name]
-    top = (1 << fmt.exp) - 1
-    if not fmt.is_float or (fmt.bits <= 8 and fmt.man):
-        return ((0, top),)
-    if not _one_cell(names).is_exact(fmt):
-        return (0, 0), (1, top - 1), (top, top)
-    return tuple((exp, exp) for exp in range(top + 1))
-
-
-def _looked_at(names: Sequence[str], name: str) -> str:
-    """Which elements `identity` looks at, for the table."""
-    cases = len(_exponents(names, name))
-    if cases == 1:
-        return "any element"
-    if cases == 3:
-        return "any element: exponent 0, any other, the highest, in 3 cycles"
-    return f"any element: an exponent a cycle, {cases} cycles"
 
 
 def accumulate(
@@ -488,11 +415,11 @@ TASKS = (
         Task(
             name=f"identity_{name}",
             about=f"decode and encode of {name} undo each other",
-            parameters=_looked_at(names, name) + ", in an array of " + ", ".join(names),
+            parameters="any element, in an array of " + ", ".join(names),
             build=lambda names=names, name=name: identity(names, name),
             mode="bmc",
-            depth=_cycles(names) + len(_exponents(names, name)) - 1,
-            cover=_cycles(names) + len(_exponents(names, name)) - 1,
+            depth=_cycles(names),
+            cover=_cycles(names),
         )
         for names in _TOGETHER
         for name in names
