@@ -518,7 +518,11 @@ MUTANTS = (
         ("a burst takes an id for every beat", ", has_id.eq(1)]", "]"),
         ("a burst is a beat short", "burst.len.eq(burst.len + 1)", "burst.len.eq(burst.len)"),
         ("the second row of a beat is not noted", "ends.count.eq(2)", "ends.count.eq(1)"),
-        ("a burst goes on over its end", "closed.eq(~uop.more)", "closed.eq(1)"),
+        (
+            "a burst goes on over its end",
+            "opens.eq(~started & (~is_open | closed))",
+            "opens.eq(~started & ~is_open)",
+        ),
     ),
     *mutants(
         _MERGE,
