@@ -163,6 +163,7 @@ def fairness(cfg: Config, depth: int) -> Proof:
     with m.Elif(waits != 2 * bound - 1):
         m.d.sync += waits.eq(waits + 1)
     p.check("load_is_served", waits <= bound)
+    p.check("skip_holds", ~p.past(dut.skip & ~dut.skipped, "skip_waits") | dut.skip)
     count = inside("load_lost")
     again = PATIENCE + depth
     p.check("counted", count == Mux(waits <= again, waits, PATIENCE + (waits - again - 1)))
