@@ -438,7 +438,7 @@ PRESETS: dict[str, Config] = {
             formats=("int4", "int8", "int16", "fp16", "fp32", "fp64"),
         ),
         Config(name="full", frontends=("ame", "xuantie"), formats=("all",), units=("vector",)),
-        # 128 of the 156 multipliers of an ECP5-85F; with 8 slots the core fills 99 % of its LUTs.
+        # 128 of the 156 multipliers of an ECP5-85F; docs/boards.md says what was tried.
         Config(
             name="ulx3s",
             banks=2,

@@ -134,6 +134,18 @@ def test_missing_tools_say_how_to_install_them(monkeypatch, capsys):
     assert "no solver (yices or z3) is installed" in text and text.count("\n") == 1
 
 
+def _working_in(folder: Path) -> list[str]:
+    """Processes that run below a folder; none where there is no /proc to ask."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(folder):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:  # it has just ended, or is another user's
+            continue
+    return found
+
+
 def _mutant(old: str, new: str) -> Mutant:
     return Mutant(name="odd", path="hdl/issue/guard.py", old=old, new=new, task="guard")
 
@@ -169,6 +181,11 @@ def test_an_interrupted_run_ends_its_solvers(tmp_path):
         assert time.monotonic() < deadline, "waited 120 s for the solver to start"
         assert running.poll() is None, running.communicate()
         time.sleep(0.2)
+    assert _working_in(tmp_path) or not Path("/proc/self/cwd").exists()
     running.terminate()
     _, err = running.communicate(timeout=60)
     assert running.returncode not in (0, 1) and "Traceback" not in err, err
+    deadline = time.monotonic() + 30
+    while left := _working_in(tmp_path):
+        assert time.monotonic() < deadline, f"waited 30 s for {left} to end"
+        time.sleep(0.2)
