@@ -16,6 +16,7 @@ _MAC_STATES = {
     "mac_c_tile": "C's tile is still loaded, stored, moved or read",
     "mac_c_word": "the result of an older uop for the same word of C is still in the array",
     "mac_skip": "a uop is held back, so that a starving request finds a gap",
+    "mac_start": "the first uops of an mma are on their way from its split counters",
     "mac_slots": "no mma in any slot, and no slot free for one",
     "mac_instruction": "no mma in any slot, and a slot free for one",
 }

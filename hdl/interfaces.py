@@ -41,6 +41,7 @@ __all__ = [
     "point_uop",
     "result_write",
     "row_write",
+    "slot_uop",
     "tile_row",
     "tile_word",
     "transpose_parts",
@@ -508,5 +509,34 @@ def move_uop(cfg: Config) -> data.StructLayout:
             "pick": bits_for(square_words(cfg)),
             "shift": 1,
             "more": 1,
+        }
+    )
+
+
+def slot_uop(cfg: Config) -> data.StructLayout:
+    """The next uop of a slot, of any kind, and what it does to tiles.
+
+    `uop`: its bits, as the unit takes them (`mma_uop`, `ldst_uop`, `move_uop`). `read0`, `read1`:
+    tiles that it reads at issue, if `reads0`, `reads1`; `write`: that it writes, if `writes`.
+    `free0`, `free1`, `free_write`: after it these are not needed any more. `whole`: the instruction
+    needs all its tiles from its first uop to its last. `new_c`, `held_c` (mma): it adds to a word
+    of C that must be read; that is read only if another instruction's uop came between.
+    """
+    uops = (mma_uop(cfg), ldst_uop(cfg), move_uop(cfg))
+    return data.StructLayout(
+        {
+            "uop": max(uop.size for uop in uops),
+            "read0": cfg.tile_bits,
+            "read1": cfg.tile_bits,
+            "write": cfg.tile_bits,
+            "reads0": 1,
+            "reads1": 1,
+            "writes": 1,
+            "free0": 1,
+            "free1": 1,
+            "free_write": 1,
+            "whole": 1,
+            "new_c": 1,
+            "held_c": 1,
         }
     )

@@ -30,12 +30,12 @@ class Scoreboard(wiring.Component):
     mac_waiting, mac_a, mac_b, mac_c : the mma uop in the issue register, not yet read.
     mac_writes : it writes C, so it does more than transpose.
     mac_go : it reads its operands in this cycle.
-    load_issue, load_tile : a load uop leaves its slot.
+    load_waiting, load_tile : the load uop in the issue register; `load_go` : it leaves it.
     load_retired, load_retired_tile : its write was done.
     store_waiting{0,1}, store_tile{0,1} : store uops whose row was not read yet.
     move_reading, move_read_tile : a move uop not yet read.
     move_writing{0..3}, move_write_tile{0..3} : move uops not yet written.
-    word, word_busy : a C word per slot; reading it now would miss a result in flight.
+    word, word_busy : a C word per slot; checked now, it would miss a result in flight.
     writing : tiles that something in flight will write, mma results apart.
     accumulating : tiles that mma results in flight will write.
     reading : tiles that something issued has still to read.
@@ -45,6 +45,10 @@ class Scoreboard(wiring.Component):
     """
 
     MOVE_STAGES = 4
+    LATENCY = 4
+    """Cycles from what the scoreboard says of tiles to the first uop issued that is due to it."""
+    WORD_LATENCY = 3
+    """Likewise of words."""
 
     def __init__(self, cfg: Config, *, mac_depth: int, loop: int, words: int):
         self.cfg = cfg
@@ -59,8 +63,9 @@ class Scoreboard(wiring.Component):
             "mac_c": In(tile_word(cfg)),
             "mac_writes": In(1),
             "mac_go": In(1),
-            "load_issue": In(1),
+            "load_waiting": In(1),
             "load_tile": In(tile),
+            "load_go": In(1),
             "load_retired": In(1),
             "load_retired_tile": In(tile),
             "move_reading": In(1),
@@ -86,29 +91,38 @@ class Scoreboard(wiring.Component):
         tiles = cfg.all_tiles
 
         # A mma result lands a fixed time after its operand read, so a countdown per tile is exact.
-        # The issue register costs the next reader one cycle, hence the last one is not counted.
+        # Slots register what is blocked, whether a uop is, the one on offer and the one issued, so
+        # who sees it end in this cycle reads that much later.
         mac_c_waiting = Signal()
         mac_c_go = Signal()
         m.d.comb += [
             mac_c_waiting.eq(self.mac_waiting & self.mac_writes),
             mac_c_go.eq(self.mac_go & self.mac_writes),
         ]
+        timer_most = max(1, self.mac_depth - self.LATENCY)
         pending = Signal(tiles)
         for index in range(tiles):
-            timer = Signal(range(self.mac_depth), name=f"timer{index}")
+            timer = Signal(range(timer_most + 1), name=f"timer{index}")
             hit = mac_c_go & (self.mac_c.tile == index)
             with m.If(hit):
-                m.d.sync += timer.eq(self.mac_depth - 1)
+                m.d.sync += timer.eq(timer_most)
             with m.Elif(timer != 0):
                 m.d.sync += timer.eq(timer - 1)
             m.d.comb += pending[index].eq(timer != 0)
+        # Whether the last one has landed matters at once to those who wait for all.
+        to_land = Signal(range(self.mac_depth))
+        landing = to_land != 0
+        with m.If(mac_c_go):
+            m.d.sync += to_land.eq(self.mac_depth - 1)
+        with m.Elif(landing):
+            m.d.sync += to_land.eq(to_land - 1)
         m.d.comb += self.accumulating.eq(pending | _one_hot(mac_c_waiting, self.mac_c.tile, tiles))
 
         # Loads return in any order: count what is out for each tile (each row in up to two parts).
         loading = Signal(tiles)
         for index in range(tiles):
             count = Signal(range(2 * cfg.rows + 1), name=f"loads{index}")
-            up = self.load_issue & (self.load_tile == index)
+            up = self.load_go & (self.load_tile == index)
             down = self.load_retired & (self.load_retired_tile == index)
             with m.If(up & ~down):
                 m.d.sync += count.eq(count + 1)
@@ -131,7 +145,7 @@ class Scoreboard(wiring.Component):
             _one_hot(self.store_waiting1, self.store_tile1, tiles),
             _one_hot(self.move_reading, self.move_read_tile, tiles),
         ]
-        writing = loading
+        writing = loading | _one_hot(self.load_waiting, self.load_tile, tiles)
         for mask in moving:
             writing = writing | mask
         reading = reads[0]
@@ -140,16 +154,16 @@ class Scoreboard(wiring.Component):
         m.d.comb += [
             self.writing.eq(writing),
             self.reading.eq(reading),
-            self.idle.eq(~(self.accumulating | self.writing | self.reading).any()),
+            self.idle.eq(~((self.accumulating | self.writing | self.reading).any() | landing)),
         ]
 
         # The words whose results a C read started now would miss, youngest first (the shift list
-        # of seed 001 4.2.2). A uop checked in this cycle reads its operands in the next at the
-        # earliest, so results issued loop - 1 cycles ago are already safe.
+        # of seed 001 4.2.2). A uop checked in this cycle reads its operands some cycles later, so
+        # results issued that much less than `loop` cycles ago are already safe.
         word_shape = tile_word(cfg)
         stages = []
         valid_in, word_in = mac_c_go, self.mac_c
-        for age in range(1, self.loop - 1):
+        for age in range(1, self.loop - self.WORD_LATENCY):
             valid = Signal(name=f"flight{age}_valid")
             word = Signal(word_shape, name=f"flight{age}_word", reset_less=True)
             m.d.sync += [valid.eq(valid_in), word.eq(word_in)]

@@ -1,17 +1,14 @@
-"""One instruction slot: claims on tiles, split counters, the next uop and whether it may go."""
+"""One instruction slot: claims on tiles, the uop that waits for them, and the one on offer."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
-from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
-from .move_split import MoveSplit
-from .point_split import PointSplit
-from .split import LdStSplit, MmaSplit
-from .vector_split import VectorSplit
+from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop, slot_uop, tile_word
+from .counters import SplitCounters, by_words
 
 __all__ = ["Slot", "mma_waits"]
 
@@ -32,21 +29,42 @@ class Slot(wiring.Component):
     in `reads` or `writes` is set, and *done* as soon as the last uop that needs it was issued;
     what is still in flight then is the scoreboard's business.
 
+    A uop is checked, then offered. The check waits until nothing older needs its tiles. Nothing
+    older comes later, so what was found free stays free: the tiles that are blocked may be known
+    a cycle late, and a uop on offer may issue in any cycle. Only results are added to in close
+    succession: the first uop that adds to those of an older mma is offered as soon as the last one
+    of that mma is, and goes after it.
+
+    Parameters
+    ----------
+    loop : W, see `Scoreboard`.
+
     Members
     -------
     start, instr : take an instruction (only while not `valid`).
     valid : occupied.
-    kind : unit that the next uop wants.
-    ready : the next uop may issue now.
+    kinds : one-hot, the unit that its uops want; by `InstrKind`.
+    adds : it is a mma that claims its results tile by tile.
+    ready : the uop on offer may issue now.
+    offers : there is a uop on offer: `mma`, `ldst` or `move`.
     step : it issues in this cycle.
-    burst : (load, store) the uop continues into the next one.
-    mma, ldst, move : the next uop, by kind.
+    ends, last : the instruction's last uop is on offer or will be in the next cycle; is on offer.
     reads, writes : claims left.
-    block_read, block_write, block_acc : tiles that this slot must not yet read; write; use as
-        accumulators.
-    word_busy : a result for `mma.c` is in flight and would be missed.
-    continuing : this slot issued the last mma uop, so held A and C words are its own.
-    transposes, block_transposed : this slot uses the transposes; an older one still does.
+    block_read, block_write : tiles that this slot must not yet read; write. Only the check of the
+        next cycle knows them.
+    results, turns : for each other slot, if it is an older mma: the results that it claims, to
+        which this one may add (`block_write` leaves them out if `adds`); it uses the transposes.
+    ending, leaves : for each other slot, its last uop is on offer or will be in the next cycle; it
+        issues in this cycle.
+    word : C's word of the uop that is checked. `word_busy` : it would miss a result in flight;
+        `meets` : or, if it is for the same tile, one of another slot that is ending.
+    recent : row blocks that the uops in the check and on offer add to.
+    continuing : this slot issued the last mma uop, so held A and C words are its own; `replaced` :
+        another slot issues one in this cycle.
+    went : a mma uop of this slot reads its operands in this cycle.
+    transposes : this slot uses the transposes.
+
+    Latency: the first uop is on offer four cycles after `start`. Throughput: one uop a cycle.
 
     Attributes
     ----------
@@ -54,100 +72,211 @@ class Slot(wiring.Component):
         watch the core.
     """
 
-    def __init__(self, cfg: Config):
+    def __init__(self, cfg: Config, *, loop: int):
         self.cfg = cfg
+        self.loop = loop
         self.waits = Signal(mma_waits())
+        others = cfg.slots - 1
         super().__init__(
             {
                 "start": In(1),
                 "instr": In(instr(cfg)),
                 "valid": Out(1),
-                "kind": Out(InstrKind),
+                "kinds": Out(len(InstrKind)),
+                "adds": Out(1),
                 "ready": Out(1),
-                "step": In(1),
+                "offers": Out(1),
                 "mma": Out(mma_uop(cfg)),
                 "ldst": Out(ldst_uop(cfg)),
                 "move": Out(move_uop(cfg)),
+                "step": In(1),
+                "ends": Out(1),
+                "last": Out(1),
                 "reads": Out(cfg.all_tiles),
                 "writes": Out(cfg.all_tiles),
                 "block_read": In(cfg.all_tiles),
                 "block_write": In(cfg.all_tiles),
-                "block_acc": In(cfg.all_tiles),
+                "results": In(data.ArrayLayout(cfg.all_tiles, others)),
+                "turns": In(others),
+                "ending": In(others),
+                "leaves": In(others),
+                "word": Out(tile_word(cfg)),
                 "word_busy": In(1),
+                "meets": In(others),
+                "recent": Out(cfg.blocks),
+                "replaced": In(1),
                 "continuing": In(1),
+                "went": In(1),
                 "transposes": Out(1),
-                "block_transposed": In(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
-        m.submodules.mma_split = mma = MmaSplit(cfg)
-        m.submodules.ldst_split = ldst = LdStSplit(cfg)
-        m.submodules.move_split = move = MoveSplit(cfg)
+        m.submodules.counters = counters = SplitCounters(cfg)
 
         valid = Signal()
         kind = Signal(InstrKind, reset_less=True)
+        kinds = Signal(len(InstrKind), reset_less=True)
+        is_mma = kinds[InstrKind.MMA.value]
+        adds = Signal(reset_less=True)
+        transposes = Signal(reset_less=True)
         reads = Signal(cfg.all_tiles, reset_less=True)
         writes = Signal(cfg.all_tiles, reset_less=True)
-        along = Signal(reset_less=True)
-        granted = Signal()  # the claim on the current tile (along a row: on all) was won
+        block_read = Signal(cfg.all_tiles, reset_less=True)
+        block_write = Signal(cfg.all_tiles, reset_less=True)
+        granted = Signal()  # the claim on the current tile (of a whole: on all) was won
+        check_full = Signal()
+        check = Signal(slot_uop(cfg), reset_less=True)
+        offer_full = Signal()
+        offer = Signal(slot_uop(cfg), reset_less=True)
+        spare_full = Signal()  # only while the uop before it is on offer
+        spare = Signal(slot_uop(cfg), reset_less=True)
 
-        mma_uop_next = Signal(mma_uop(cfg))
-        mma_done = Signal()
-        splits = {InstrKind.MMA: mma, InstrKind.MOVE: move}
-        is_load = kind == InstrKind.LOAD
-        is_store = kind == InstrKind.STORE
-        is_ldst = is_load | is_store
+        # -- from the split counters to the check, and on --------------------------------------
+        clear = Signal()  # nothing older needs the tiles of the uop that is checked
+        passes = Signal()  # from the check to the offer
+        takes = Signal()  # from the split counters to the check
         m.d.comb += [
-            move.start.eq(self.start & (self.instr.kind == InstrKind.MOVE)),
-            ldst.start.eq(
-                self.start
-                & ((self.instr.kind == InstrKind.LOAD) | (self.instr.kind == InstrKind.STORE))
-            ),
-            mma.fields.eq(self.instr.mma),
-            ldst.fields.eq(self.instr.ldst),
-            move.fields.eq(self.instr.move),
-            ldst.step.eq(self.step & is_ldst),
+            counters.start.eq(self.start),
+            counters.instr.eq(self.instr),
+            counters.kind.eq(kind),
+            counters.step.eq(takes),
+            passes.eq(check_full & clear & ~spare_full),
+            takes.eq(counters.valid & (~check_full | passes)),
         ]
-        for which, split in splits.items():
-            m.d.comb += split.step.eq(self.step & (kind == which))
+        with m.If(passes):
+            m.d.sync += check_full.eq(0)
+        with m.If(takes):
+            m.d.sync += [check_full.eq(1), check.eq(counters.uop)]
+        with m.If(~spare_full):
+            m.d.sync += spare.eq(check)
+        with m.If(self.step | ~offer_full):
+            m.d.sync += [offer_full.eq(passes | spare_full), spare_full.eq(0)]
+            m.d.sync += offer.eq(Mux(spare_full, spare, check))
+        with m.Elif(passes):
+            m.d.sync += spare_full.eq(1)
 
+        # -- the check ---------------------------------------------------------------------------
+        # Of the uop that was found to be blocked, or else of the next one, while it comes here.
+        again = check_full & ~clear
+        uop = Signal(slot_uop(cfg))
+        won = Signal()  # a mma's results go to one tile after another, each in its turn
+        m.d.comb += [
+            uop.eq(Mux(again, check, counters.uncut)),
+            won.eq(Mux(check_full & clear, ~(check.free0 | check.free_write), granted) & ~adds),
+        ]
+        m.d.sync += [block_read.eq(self.block_read), block_write.eq(self.block_write)]
+
+        def has(tiles, tile):
+            return tiles.bit_select(tile, 1)
+
+        others = range(cfg.slots - 1)
+        operands = Signal()  # blocked, as are the following
+        target = Signal()
+        follows = Signal(cfg.slots - 1)  # an older mma
+        results = Signal()
+        word = Signal()
+        adds_to = Signal(cfg.slots - 1)
+        m.d.comb += [
+            operands.eq(
+                Mux(
+                    uop.whole,
+                    (reads & block_read).any(),
+                    (uop.reads0 & has(block_read, uop.read0))
+                    | (uop.reads1 & has(block_read, uop.read1)),
+                )
+            ),
+            target.eq(
+                Mux(
+                    uop.whole,
+                    (writes & block_write).any(),
+                    uop.writes & has(block_write, uop.write),
+                )
+            ),
+            adds_to.eq(Cat(adds & has(self.results[q], uop.write) for q in others)),
+            follows.eq(adds_to | Mux(self.transposes, self.turns, 0)),
+            results.eq((follows & ~self.ending).any()),
+            self.word.eq(self._mma(uop).c),
+            word.eq(
+                uop.new_c
+                & (
+                    self.word_busy
+                    | (adds_to & self.meets).any()
+                    | (~again & check_full & self._adds_to(check))
+                    | (offer_full & self._adds_to(offer))
+                    | (spare_full & self._adds_to(spare))
+                )
+            ),
+        ]
+        free = Signal()
+        m.d.comb += free.eq((won | ~(operands | target)) & ~results & ~word)
+        with m.If(again | takes):
+            m.d.sync += clear.eq(free)
+        with m.If(passes):
+            m.d.sync += granted.eq(~(check.free0 | check.free_write))
+
+        # -- the offer -----------------------------------------------------------------------------
+        # For each other slot: its last uop must go before the uop that is checked; before this one.
+        to_follow = Signal(cfg.slots - 1)
+        behind = Signal(cfg.slots - 1)
+        behind_next = Signal.like(behind)
+        is_behind = Signal()
+        m.d.comb += behind_next.eq((behind | Mux(passes, to_follow, 0)) & ~self.leaves)
+        m.d.sync += [
+            to_follow.eq(Mux(again | takes, follows, to_follow) & ~self.leaves),
+            behind.eq(behind_next),
+            is_behind.eq(behind_next.any()),
+        ]
+
+        # A word that was held is read anew once another slot's uop came between, and not before
+        # this slot's own result is in it.
+        missed = Signal()
+        if self.loop > 2:
+            left = Signal(range(self.loop - 1))  # cycles until that
+            with m.If(self.went):
+                m.d.sync += left.eq(self.loop - 2)
+            with m.Elif(left != 0):
+                m.d.sync += left.eq(left - 1)
+            replaced = self.replaced | (~self.continuing & ~self.step)
+            m.d.sync += missed.eq(replaced & (self.went | (left > 1)))
+
+        m.d.comb += [
+            self.ready.eq(offer_full & ~(offer.held_c & missed) & ~is_behind),
+            self.offers.eq(offer_full),
+            self.last.eq(valid & ~counters.busy & ~check_full & offer_full & ~spare_full),
+            self.ends.eq(valid & ~counters.busy & ~spare_full & (~check_full | passes)),
+            self.recent.eq(
+                Mux(offer_full, 1 << self._mma(offer).c.block, 0)
+                | Mux(check_full, 1 << self._mma(check).c.block, 0)
+            ),
+            self.mma.eq(offer.uop),
+            self.ldst.eq(offer.uop),
+            self.move.eq(offer.uop),
+            self.mma.new_a.eq(self._mma(offer).new_a | ~self.continuing),
+            self.mma.new_c.eq(offer.new_c | (offer.held_c & ~self.continuing)),
+        ]
+
+        # -- the instruction -----------------------------------------------------------------------
         m.d.comb += [
             self.valid.eq(valid),
-            self.kind.eq(kind),
+            self.kinds.eq(kinds),
+            self.adds.eq(adds),
             self.reads.eq(Mux(valid, reads, 0)),
             self.writes.eq(Mux(valid, writes, 0)),
-            self.ldst.eq(ldst.uop),
-            self.move.eq(move.uop),
-            self.mma.eq(mma_uop_next),
-            self.mma.new_a.eq(mma_uop_next.new_a | ~self.continuing),
-            self.mma.new_c.eq((mma_uop_next.new_c | ~self.continuing) & ~mma_uop_next.op.overwrite),
         ]
-        mma_start = self.start & (self.instr.kind == InstrKind.MMA)
-        m.d.comb += [mma.start.eq(mma_start), mma_uop_next.eq(mma.uop), mma_done.eq(mma.done)]
-        by_words = Signal()  # the walk is one of whole words
-        for name, walk, on in self._word_walks():
-            m.submodules[f"{name}_split"] = walk
-            mine = Signal(name=f"is_{name}", reset_less=True)
-            m.d.comb += [
-                walk.start.eq(mma_start & on),
-                walk.fields.eq(self.instr.mma),
-                walk.step.eq(self.step & (kind == InstrKind.MMA) & mine),
-            ]
-            with m.If(self.start):
-                m.d.sync += mine.eq(on)
-            with m.If(on):
-                m.d.comb += mma.start.eq(0)
-            with m.If(mine):
-                m.d.comb += [
-                    by_words.eq(1),
-                    mma.step.eq(0),
-                    mma_uop_next.eq(walk.uop),
-                    mma_done.eq(walk.done),
-                ]
-        transposes = Signal(reset_less=True)
+
+        def drop(claims, free, tile):
+            with m.If(self.step & free):
+                m.d.sync += claims.bit_select(tile, 1).eq(0)
+
+        drop(reads, offer.free0, offer.read0)
+        drop(reads, offer.free1, offer.read1)
+        drop(writes, offer.free_write, offer.write)
+        # The walk of a load may end with idle cycles, after its last uop.
+        with m.If(Mux(offer_full, self.last & self.step, ~counters.busy & ~check_full)):
+            m.d.sync += valid.eq(0)
         if cfg.transposes:
             m.d.comb += self.transposes.eq(valid & transposes)
             with m.If(self.start):
@@ -155,107 +284,33 @@ class Slot(wiring.Component):
                     (self.instr.kind == InstrKind.MMA)
                     & (self.instr.mma.a_transposed | self.instr.mma.b_transposed)
                 )
-            with m.If(mma_uop_next.transposes):
-                m.d.comb += self.mma.new_c.eq(0)
-
-        free = Signal()
-        done = Signal()
-        may = Signal()
-        m.d.comb += [
-            self.waits.operands.eq(
-                self.block_read.bit_select(mma.uop.a.tile, 1)
-                | self.block_read.bit_select(mma.uop.b_tile, 1)
-                | (self.transposes & self.block_transposed)
-            ),
-            self.waits.c_tile.eq(self.block_acc.bit_select(mma.uop.c.tile, 1)),
-            self.waits.c_word.eq(self.mma.new_c & self.word_busy),
-        ]
-        if cfg.has_words:
-            with m.If(by_words):
-                # All its tiles at once, so that its own results may land on x and y.
-                m.d.comb += [
-                    self.waits.operands.eq(~granted & (reads & self.block_read).any()),
-                    self.waits.c_tile.eq(~granted & (writes & self.block_acc).any()),
-                ]
-        with m.Switch(kind):
-            with m.Case(InstrKind.MMA):
-                m.d.comb += [may.eq(~self.waits.as_value().any()), done.eq(mma_done)]
-            with m.Case(InstrKind.LOAD):
-                m.d.comb += [
-                    may.eq(
-                        ldst.valid
-                        & (
-                            granted
-                            | Mux(
-                                along,
-                                ~(writes & self.block_write).any(),
-                                ~self.block_write.bit_select(ldst.uop.tile, 1),
-                            )
-                        )
-                    ),
-                    free.eq(ldst.free),
-                    done.eq(ldst.done),
-                ]
-            with m.Case(InstrKind.STORE):
-                m.d.comb += [
-                    may.eq(
-                        granted
-                        | Mux(
-                            along,
-                            ~(reads & self.block_read).any(),
-                            ~self.block_read.bit_select(ldst.uop.tile, 1),
-                        )
-                    ),
-                    free.eq(ldst.free),
-                    done.eq(ldst.done),
-                ]
-            with m.Case(InstrKind.MOVE):
-                m.d.comb += [
-                    may.eq(
-                        granted
-                        | Mux(
-                            move.whole,
-                            ~((reads & self.block_read) | (writes & self.block_write)).any(),
-                            # Only claims: an element read from a tile has no destination tile.
-                            (~move.uop.read | ~self.block_read.bit_select(move.uop.src.tile, 1))
-                            & ~(writes & self.block_write).bit_select(move.uop.dst.tile, 1),
-                        )
-                    ),
-                    free.eq(move.free),
-                    done.eq(move.done),
-                ]
-        m.d.comb += self.ready.eq(valid & may)
-
-        def drop(claims, when, tile):
-            with m.If(when):
-                m.d.sync += claims.bit_select(tile, 1).eq(0)
-
-        with m.If(self.step):
-            m.d.sync += granted.eq(~free)
-        drop(reads, mma.step & mma.free_a, mma.uop.a.tile)
-        drop(reads, mma.step & mma.free_b, mma.uop.b_tile)
-        drop(writes, mma.step & mma.free_c, mma.uop.c.tile)
-        drop(reads, ldst.step & ldst.free & is_store, ldst.uop.tile)
-        drop(writes, ldst.step & ldst.free & is_load, ldst.uop.tile)
-        drop(reads, move.step & move.free, move.uop.src.tile)
-        drop(writes, move.step & move.free, move.uop.dst.tile)
-        with m.If(valid & done):
-            m.d.sync += valid.eq(0)
         with m.If(self.start):
             m.d.sync += [
                 valid.eq(1),
                 granted.eq(0),
                 kind.eq(self.instr.kind),
+                kinds.eq(1 << Value.cast(self.instr.kind)),
+                adds.eq((self.instr.kind == InstrKind.MMA) & ~by_words(self.instr.mma.op, cfg)),
                 reads.eq(self.instr.reads),
                 writes.eq(self.instr.writes),
-                along.eq(~self.instr.ldst.down),
             ]
+
+        # -- for those who watch -------------------------------------------------------------------
+        waits = again & is_mma & ~offer_full
+        m.d.comb += [
+            self.waits.operands.eq(waits & operands & ~won),
+            self.waits.c_tile.eq(waits & ((target & ~won) | results)),
+            self.waits.c_word.eq((waits & word) | (offer_full & offer.held_c & missed)),
+        ]
         return m
 
-    def _word_walks(self):
-        """Name, split counter and condition of each walk over whole words."""
-        cfg, op = self.cfg, self.instr.mma.op
-        if cfg.has_vector:
-            yield "vector", VectorSplit(cfg), op.vector.on
-        if cfg.xuantie:
-            yield "point", PointSplit(cfg), op.point.on
+    def _mma(self, uop):
+        """A uop of a slot as one of a mma."""
+        layout = mma_uop(self.cfg)
+        return layout(uop.uop[: layout.size])
+
+    def _adds_to(self, uop):
+        """The mma uop's result is for the word of C that the checked one reads."""
+        found = self._mma(uop)
+        computes = ~found.transposes if self.cfg.transposes else 1
+        return computes & (found.c.as_value() == self.word.as_value())

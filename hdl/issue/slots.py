@@ -45,7 +45,10 @@ class Slots(wiring.Component):
     idle : no instruction waits and nothing is in flight on the tile file.
     mac_state : with `activity`, one-hot in the order of `MAC_STATES`.
 
-    Latency: an instruction's first uop leaves its issue register two cycles after dispatch.
+    Latency: an instruction's first uop leaves its issue register five cycles after dispatch: the
+    split counters make it, it is buffered, checked, offered, issued. Who waits for a tile goes
+    four cycles after what it waits for, but a mma that adds to the results of another follows
+    without a gap.
     Source: seed 001 section 4.2; architecture.md section 1.
     """
 
@@ -80,7 +83,7 @@ class Slots(wiring.Component):
         m = Module()
         cfg = self.cfg
         count = cfg.slots
-        slots = [Slot(cfg) for _ in range(count)]
+        slots = [Slot(cfg, loop=self.loop) for _ in range(count)]
         for index, slot in enumerate(slots):
             m.submodules[f"slot{index}"] = slot
         m.submodules.scoreboard = board = Scoreboard(
@@ -107,68 +110,49 @@ class Slots(wiring.Component):
                 m.d.sync += age.eq(age & ~chosen)
             m.d.comb += [slot.start.eq(start), slot.instr.eq(self.instrs.payload)]
 
-        # -- claims of older slots and what is in flight -------------------------------------
-        in_flight = board.writing | board.accumulating
-        for index, slot in enumerate(slots):
-            others = [q for q in range(count) if q != index]
-            writes = Signal(cfg.all_tiles, name=f"older_writes{index}")
-            reads = Signal(cfg.all_tiles, name=f"older_reads{index}")
-            if others:
-                m.d.comb += [
-                    writes.eq(_or_all([Mux(older[index][q], slots[q].writes, 0) for q in others])),
-                    reads.eq(_or_all([Mux(older[index][q], slots[q].reads, 0) for q in others])),
-                ]
-            m.d.comb += [
-                slot.block_read.eq(in_flight | writes),
-                slot.block_write.eq(in_flight | board.reading | writes | reads),
-                # Results of older mma are the word list's business, not a reason to wait.
-                slot.block_acc.eq(board.writing | board.reading | writes | reads),
-                board.word[index].eq(slot.mma.c),
-                slot.word_busy.eq(board.word_busy[index]),
-                slot.block_transposed.eq(
-                    Cat(older[index][q] & slots[q].transposes for q in others).any()
-                ),
-            ]
-
         # -- one issue register a unit, filled by the oldest ready slot ----------------------
         def pick(name, kind, port, layout, payload_of, *, hold=0, burst=False):
             requests = Signal(count, name=f"{name}_requests")
+            chosen = Signal(count, name=f"{name}_chosen")
             grants = Signal(count, name=f"{name}_grants")
+            locked = Signal(count, name=f"{name}_locked")  # in a burst, whose; `open` out of any
+            open_ = Signal(name=f"{name}_open", init=1)
             for index, slot in enumerate(slots):
-                m.d.comb += requests[index].eq((slot.kind == kind) & slot.ready)
+                turn = open_ | locked[index]
+                m.d.comb += requests[index].eq(slot.kinds[kind.value] & slot.ready & turn)
             oldest = Cat(
                 requests[index] & ~(requests & older[index]).any() for index in range(count)
             )
-            locked = Signal(count, name=f"{name}_locked")
             full = Signal(name=f"{name}_full")
             uop = Signal(layout, name=f"{name}_uop", reset_less=True)
             space = Signal(name=f"{name}_space")
             m.d.comb += [
-                space.eq((~full | port.ready) & ~hold),
-                grants.eq(
-                    Mux(space, Mux(locked.any(), locked & requests, oldest), 0)
-                    if burst
-                    else Mux(space, oldest, 0)
-                ),
+                space.eq(~full | port.ready),
+                chosen.eq(oldest),
+                grants.eq(Mux(space & ~hold, chosen, 0)),
                 port.valid.eq(full),
                 port.payload.eq(uop),
             ]
-            chosen_uop = _or_all(
-                [
-                    Mux(grants[index], payload_of(slot).as_value(), 0)
-                    for index, slot in enumerate(slots)
-                ]
+            next_uop = Signal(layout, name=f"{name}_next")
+            m.d.comb += next_uop.eq(
+                _or_all(
+                    [
+                        Mux(chosen[index], payload_of(slot).as_value(), 0)
+                        for index, slot in enumerate(slots)
+                    ]
+                )
             )
-            with m.If(port.ready):
-                m.d.sync += full.eq(0)
-            with m.If(grants.any()):
-                m.d.sync += [full.eq(1), uop.eq(chosen_uop)]
-                if burst:
-                    more = layout(chosen_uop).more
-                    m.d.sync += locked.eq(Mux(more, grants, 0))
-            return grants, full, uop, layout(chosen_uop), locked
+            with m.If(space):
+                m.d.sync += [full.eq(grants.any()), uop.eq(next_uop)]
+            if burst:
+                with m.If(grants.any()):
+                    m.d.sync += [
+                        locked.eq(Mux(next_uop.more, grants, 0)),
+                        open_.eq(~next_uop.more),
+                    ]
+            return grants, full, uop, locked
 
-        mma_grants, mma_full, mma_next, mma_chosen, mma_locked = pick(
+        mma_grants, mma_full, mma_next, mma_locked = pick(
             "mma",
             InstrKind.MMA,
             self.mma,
@@ -177,19 +161,20 @@ class Slots(wiring.Component):
             hold=self.skip,
             burst=cfg.has_words,
         )
-        load_grants, _, _, load_next, _ = pick(
+        load_grants, load_full, load_uop, _ = pick(
             "load", InstrKind.LOAD, self.load, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        store_grants, store_full, store_uop, _, _ = pick(
+        store_grants, store_full, store_uop, _ = pick(
             "store", InstrKind.STORE, self.store, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        move_grants, move_full, move_next, _, _ = pick(
+        move_grants, move_full, move_next, _ = pick(
             "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move, burst=True
         )
-        m.d.comb += self.skipped.eq(self.skip & (~mma_full | self.mma.ready))
+        mac_go = mma_full & self.mma.ready
         last_mma = Signal(count)
         with m.If(mma_grants.any()):
             m.d.sync += last_mma.eq(mma_grants)
+        m.d.comb += self.skipped.eq(self.skip & (~mma_full | self.mma.ready))
         for index, slot in enumerate(slots):
             m.d.comb += [
                 slot.step.eq(
@@ -199,7 +184,51 @@ class Slots(wiring.Component):
                     | move_grants[index]
                 ),
                 slot.continuing.eq(last_mma[index]),
+                slot.went.eq(mac_go & last_mma[index]),
             ]
+        # -- claims of older slots and what is in flight -------------------------------------
+        for index, slot in enumerate(slots):
+            others = [q for q in range(count) if q != index]
+            before = {q: older[index][q] & slots[q].valid for q in others}
+            writes = Signal(cfg.all_tiles, name=f"older_writes{index}")
+            results = Signal(cfg.all_tiles, name=f"older_results{index}")
+            reads = Signal(cfg.all_tiles, name=f"older_reads{index}")
+            mma = {q: slots[q].kinds[InstrKind.MMA.value] for q in others}
+            if others:
+                m.d.comb += [
+                    writes.eq(
+                        _or_all([Mux(before[q] & ~mma[q], slots[q].writes, 0) for q in others])
+                    ),
+                    results.eq(
+                        _or_all([Mux(before[q] & mma[q], slots[q].writes, 0) for q in others])
+                    ),
+                    reads.eq(_or_all([Mux(before[q], slots[q].reads, 0) for q in others])),
+                ]
+            m.d.comb += [
+                slot.block_read.eq(board.writing | board.accumulating | writes | results),
+                # Results of older mma are the word list's business, not a reason to wait.
+                slot.block_write.eq(
+                    board.writing
+                    | board.reading
+                    | writes
+                    | reads
+                    | Mux(slot.kinds[InstrKind.MMA.value], 0, board.accumulating)
+                    | Mux(slot.adds, 0, results)
+                ),
+                board.word[index].eq(slot.word),
+            ]
+            m.d.comb += [
+                slot.word_busy.eq(board.word_busy[index]),
+                slot.replaced.eq(Cat(mma_grants[q] for q in others).any()),
+            ]
+            for number, q in enumerate(others):
+                m.d.comb += [
+                    slot.results[number].eq(Mux(before[q] & mma[q], slots[q].writes, 0)),
+                    slot.turns[number].eq(before[q] & slots[q].transposes),
+                    slot.ending[number].eq(slots[q].ends),
+                    slot.leaves[number].eq(mma_grants[q] & slots[q].last),
+                    slot.meets[number].eq(slots[q].recent.bit_select(slot.word.block, 1)),
+                ]
 
         # -- tell the scoreboard what left -----------------------------------------------------
         m.d.comb += [
@@ -208,9 +237,10 @@ class Slots(wiring.Component):
             board.mac_a.eq(mma_next.a.tile),
             board.mac_b.eq(mma_next.b_tile),
             board.mac_c.eq(mma_next.c),
-            board.mac_go.eq(mma_full & self.mma.ready),
-            board.load_issue.eq(load_grants.any()),
-            board.load_tile.eq(load_next.tile),
+            board.mac_go.eq(mac_go),
+            board.load_waiting.eq(load_full),
+            board.load_tile.eq(load_uop.tile),
+            board.load_go.eq(load_full & self.load.ready),
             board.load_retired.eq(self.load_retired),
             board.load_retired_tile.eq(self.load_retired_tile),
             board.store_waiting0.eq(store_full),
@@ -240,7 +270,10 @@ class Slots(wiring.Component):
                     older,
                     locked=mma_locked,
                     issued=mma_grants.any(),
-                    transposes=mma_chosen.transposes if cfg.transposes else Const(0),
+                    transposes=Cat(
+                        mma_grants[q] & slots[q].mma.transposes if cfg.transposes else Const(0)
+                        for q in range(count)
+                    ).any(),
                     blocked=mma_full & ~self.mma.ready,
                     free=free.any(),
                 )
@@ -253,7 +286,7 @@ class Slots(wiring.Component):
         oldest = Signal(len(slots))
         waits = Signal(mma_waits(), name="mma_waits")
         m.d.comb += [
-            is_mma.eq(Cat(slot.valid & (slot.kind == InstrKind.MMA) for slot in slots)),
+            is_mma.eq(Cat(slot.valid & slot.kinds[InstrKind.MMA.value] for slot in slots)),
             # A burst that was begun goes before anything older.
             oldest.eq(
                 Mux(
@@ -281,7 +314,8 @@ class Slots(wiring.Component):
             "mac_operands": waits.operands,
             "mac_c_tile": waits.c_tile,
             "mac_c_word": waits.c_word,
-            "mac_skip": is_mma.any(),
+            "mac_skip": self.skip & is_mma.any(),
+            "mac_start": is_mma.any(),
             "mac_slots": ~free,
             "mac_instruction": 1,
         }

@@ -234,7 +234,7 @@ class MmaSplit(wiring.Component):
 
 
 class LdStSplit(wiring.Component):
-    """Walk of a load or store: bytes of a row (cut at line borders), slices, groups, rows.
+    """Walk of a load or store: slices of a row, groups, rows; `LineCut` cuts what crosses a line.
 
     Downwards, tile after tile; loads then zero what the active rows left (`fill`).
 
@@ -242,12 +242,13 @@ class LdStSplit(wiring.Component):
     -------
     start, fields, step, done : as for `MmaSplit`.
     valid : `uop` is offered; low for a cycle where a tile needs no zeroing.
-    uop : the next part of a row, or block to zero.
+    uop : the next row of a tile, or block to zero. `more` here: the next uop's row starts
+        row_bytes after this one's in memory.
     free : after this uop its tile is not needed any more (downwards only; along a row every tile
         is needed until the end).
 
     Throughput: one uop a cycle, one idle cycle for a named tile that needs no zeroing beside
-    others that do.
+    others that do. Every address there may be next is added up beside the choice among them.
     """
 
     def __init__(self, cfg: Config):
@@ -271,13 +272,11 @@ class LdStSplit(wiring.Component):
         fields = Signal(ldst_fields(cfg), reset_less=True)
         row_bytes = cfg.row_bytes
         rb_log2 = cfg.row_bytes_log2
-        line_log2 = cfg.line_bytes_log2
-        bus_log2 = cfg.bus_bytes_log2
 
-        addr = Signal(cfg.addr_bits, reset_less=True)  # of the next part's first byte
-        row_base = Signal(cfg.addr_bits, reset_less=True)
-        tile_base = Signal(cfg.addr_bits, reset_less=True)
-        first = Signal(rb_log2)  # counterK of seed 001
+        addr = Signal(cfg.addr_bits, reset_less=True)  # of the next row's first byte
+        group_at = Signal(cfg.addr_bits, reset_less=True)  # where its group starts
+        row_at = Signal(cfg.addr_bits, reset_less=True)  # and its first group
+        tile_next = Signal(cfg.addr_bits, reset_less=True)  # downwards, where the next tile starts
         row = Signal(cfg.rows_log2)
         group = Signal(3)
         slice_ = Signal(3)
@@ -312,53 +311,17 @@ class LdStSplit(wiring.Component):
         last_slice = Signal()
         last_tile_of_row = Signal()
         last_row = Signal()
+        group_full = Signal()
         m.d.comb += [
             active.eq(group_active & (slice_ <= slice_last)),
             last_slice.eq(slice_ == slice_last),
             last_tile_of_row.eq(down | (last_slice & (group == fields.group_last))),
             last_row.eq(row == rows_last),
-        ]
-
-        # -- the part of this row up to its end or the line's -----------------------------
-        row_end = Signal(rb_log2)  # last active byte of the row
-        offset = addr[:line_log2]
-        room = Signal(line_log2 + 1)  # bytes to the line's end
-        cut = Signal()
-        last = Signal(rb_log2)
-        m.d.comb += [
-            row_end.eq(Mux(last_slice, group_bytes[:rb_log2], row_bytes - 1)),
-            room.eq(cfg.line_bytes - offset),
-            cut.eq(room < (row_end - first) + 1),
-            last.eq(Mux(cut, first + room - 1, row_end)),
-        ]
-
-        # -- does the next row continue the burst? ----------------------------------------
-        next_start = Signal(line_log2 + 2)  # offset in this line where the next row would start
-        last_beat = Signal(line_log2 + 1 - bus_log2)
-        group_full = Signal()
-        follows = Signal()
-        m.d.comb += [
-            next_start.eq(offset + row_bytes - first),
-            last_beat.eq((offset + (last - first)) >> bus_log2),
             group_full.eq(
                 (slice_last == slices_last)
                 & (fields.pitch == (row_bytes << fields.slices_log2)[: len(fields.pitch)])
             ),
-            follows.eq(
-                Mux(
-                    last_tile_of_row,
-                    fields.contiguous & ~last_row,
-                    ~last_slice | group_full,
-                )
-            ),
         ]
-        m.d.comb += uop.more.eq(
-            ~filling
-            & ~cut
-            & follows
-            & (next_start < cfg.line_bytes)
-            & ((next_start >> bus_log2) <= last_beat + 1)
-        )
 
         # -- zeroing ------------------------------------------------------------------------
         fill_row = Signal(cfg.rows_log2 + 1)  # first row to zero in this tile
@@ -381,10 +344,13 @@ class LdStSplit(wiring.Component):
             self.valid.eq(~filling | fill_needed),
             uop.tile.eq(tile),
             uop.addr.eq(addr),
-            uop.first.eq(first),
-            uop.last.eq(last),
-            uop.tail.eq(~cut),
-            uop.half.eq(fields.half & ~cut),
+            uop.last.eq(Mux(last_slice, group_bytes[:rb_log2], row_bytes - 1)),
+            uop.tail.eq(1),
+            uop.half.eq(fields.half),
+            uop.more.eq(
+                ~filling
+                & Mux(last_tile_of_row, fields.contiguous & ~last_row, ~last_slice | group_full)
+            ),
             uop.zero.eq(filling),
             uop.row.eq(Mux(filling, fill_block << cfg.m_par_log2, row)),
             uop.rows.eq(Cat(fill_more | (C(r, cfg.m_par) >= fill_first) for r in range(cfg.m_par))),
@@ -395,7 +361,7 @@ class LdStSplit(wiring.Component):
         tile_rows_done = Signal()  # downwards: this was the tile's last row
         fill_here = Signal()
         m.d.comb += [
-            tile_rows_done.eq(~filling & ~cut & last_tile_of_row & last_row),
+            tile_rows_done.eq(~filling & last_tile_of_row & last_row),
             fill_here.eq(fields.fill & (fill_needed | ~down)),
         ]
         finish = Signal()  # no more work for this tile, downwards
@@ -417,32 +383,24 @@ class LdStSplit(wiring.Component):
             self.done.eq(over & advance),
         ]
 
-        # One adder moves along the row, one to the next row or tile.
-        to_next = Signal(range(8 * row_bytes + 1))
-        next_addr = Signal(cfg.addr_bits)
-        next_base = Signal(cfg.addr_bits)
-        next_tile_down = Signal()
-        to_next_tile = fields.stride << cfg.rows_log2
-        if cfg.xuantie:
-            x_rows_log2 = cfg.x_rows.bit_length() - 1
-            to_next_tile = Mux(fields.registers, fields.stride << x_rows_log2, to_next_tile)
-        m.d.comb += [
-            to_next.eq(
-                Mux(
-                    cut,
-                    room,
-                    Mux(last_slice, fields.pitch - (slice_ << rb_log2), row_bytes) - first,
-                )
-            ),
-            next_addr.eq(addr + to_next),
-            next_tile_down.eq(down & last_row),
-            next_base.eq(
-                Mux(next_tile_down, tile_base, row_base)
-                + Mux(next_tile_down, to_next_tile, fields.stride)
-            ),
-        ]
+        def below(stride, registers):
+            """From a tile to the one below it in memory."""
+            if cfg.xuantie:
+                by_rows = stride << cfg.x_rows.bit_length() - 1
+                return Mux(registers, by_rows, stride << cfg.rows_log2)
+            return stride << cfg.rows_log2
+
+        next_slice = Signal(cfg.addr_bits)
+        next_group = Signal(cfg.addr_bits)
+        next_row = Signal(cfg.addr_bits)
         next_group_tile = Signal(cfg.tile_bits)
-        m.d.comb += next_group_tile.eq(group_tile + fields.group_stride)
+        m.d.comb += [
+            next_slice.eq(addr + row_bytes),
+            next_group.eq(group_at + fields.pitch),
+            next_row.eq(row_at + fields.stride),
+            next_group_tile.eq(group_tile + fields.group_stride),
+        ]
+        registers = fields.registers if cfg.xuantie else None
 
         with m.If(advance):
             with m.If(filling):
@@ -463,45 +421,48 @@ class LdStSplit(wiring.Component):
                         ]
                     with m.Else():
                         m.d.sync += slice_.eq(slice_ + 1)
+            with m.Elif(~last_tile_of_row):
+                m.d.sync += [slice_.eq(slice_ + 1), addr.eq(next_slice)]
+                with m.If(last_slice):
+                    m.d.sync += [
+                        slice_.eq(0),
+                        group.eq(group + 1),
+                        group_tile.eq(next_group_tile),
+                        addr.eq(next_group),
+                        group_at.eq(next_group),
+                    ]
             with m.Else():
-                m.d.sync += [addr.eq(next_addr), first.eq(last + 1)]
-                with m.If(~cut):
-                    m.d.sync += first.eq(0)
-                    with m.If(~last_tile_of_row):
-                        m.d.sync += slice_.eq(slice_ + 1)
-                        with m.If(last_slice):
-                            m.d.sync += [
-                                slice_.eq(0),
-                                group.eq(group + 1),
-                                group_tile.eq(next_group_tile),
-                            ]
-                    with m.Else():
+                m.d.sync += [addr.eq(next_row), group_at.eq(next_row), row_at.eq(next_row)]
+                m.d.sync += row.eq(row + 1)
+                with m.If(~down):
+                    m.d.sync += [slice_.eq(0), group.eq(0), group_tile.eq(fields.tile)]
+                with m.If(last_row):
+                    m.d.sync += row.eq(0)
+                    with m.If(fill_here):
+                        m.d.sync += filling.eq(1)
+                    with m.Elif(down):
                         m.d.sync += [
-                            addr.eq(next_base),
-                            row_base.eq(next_base),
-                            row.eq(row + 1),
+                            group.eq(group + 1),
+                            group_tile.eq(next_group_tile),
+                            # Tiles past tile_last have no rows, only zeros to take.
+                            filling.eq(group == fields.tile_last),
                         ]
-                        with m.If(~down):
-                            m.d.sync += [slice_.eq(0), group.eq(0), group_tile.eq(fields.tile)]
-                        with m.If(last_row):
-                            m.d.sync += [row.eq(0), tile_base.eq(next_base)]
-                            with m.If(fill_here):
-                                m.d.sync += filling.eq(1)
-                            with m.Elif(down):
-                                m.d.sync += [
-                                    group.eq(group + 1),
-                                    group_tile.eq(next_group_tile),
-                                    # Tiles past tile_last have no rows, only zeros to take.
-                                    filling.eq(group == fields.tile_last),
-                                ]
+                    with m.If(down):
+                        m.d.sync += [
+                            addr.eq(tile_next),
+                            group_at.eq(tile_next),
+                            row_at.eq(tile_next),
+                            tile_next.eq(tile_next + below(fields.stride, registers)),
+                        ]
         with m.If(self.start):
+            start_registers = self.fields.registers if cfg.xuantie else None
             m.d.sync += [
                 fields.eq(self.fields),
                 addr.eq(self.fields.base),
-                row_base.eq(self.fields.base),
-                tile_base.eq(self.fields.base),
+                group_at.eq(self.fields.base),
+                row_at.eq(self.fields.base),
+                tile_next.eq(self.fields.base + below(self.fields.stride, start_registers)),
                 group_tile.eq(self.fields.tile),
-                first.eq(0),
                 row.eq(0),
                 group.eq(0),
                 slice_.eq(0),

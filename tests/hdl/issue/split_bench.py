@@ -6,12 +6,46 @@ import os
 import random
 from collections.abc import Callable, Sequence
 
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
-__all__ = ["SEED", "walk"]
+from hdl.config import Config
+from hdl.issue.line_cut import LineCut
+from hdl.issue.split import LdStSplit
+
+__all__ = ["SEED", "CutRows", "walk"]
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
 LONGEST = 5000
+
+
+class CutRows(wiring.Component):
+    """The walk of a load or store with the cutting of rows behind it; members as of the walk."""
+
+    def __init__(self, cfg: Config):
+        self.rows = LdStSplit(cfg)
+        self.cut = LineCut(cfg)
+        super().__init__(self.rows.signature)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.rows, m.submodules.cut = rows, cut = self.rows, self.cut
+        idle = Signal()
+        m.d.comb += [
+            rows.start.eq(self.start),
+            rows.fields.eq(self.fields),
+            rows.step.eq(self.step & cut.last),
+            cut.i.valid.eq(rows.valid),
+            cut.i.payload.eq(rows.uop),
+            cut.o.ready.eq(self.step),
+            self.valid.eq(rows.valid),
+            self.uop.eq(cut.o.payload),
+            idle.eq(~rows.valid),
+            self.free.eq(rows.free & (cut.last | idle)),
+            self.done.eq(rows.done),
+        ]
+        return m
 
 
 def _put(ctx, view, values: dict) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from split_bench import SEED, walk
+from split_bench import SEED, CutRows, walk
 
 from hdl.config import Config
 from hdl.issue.move_split import MoveSplit
 from hdl.issue.point_split import PointSplit
-from hdl.issue.split import LdStSplit, MmaSplit
+from hdl.issue.split import MmaSplit
 from hdl.units.point_op import PointSource
 
 CORES = {
@@ -129,7 +129,7 @@ def test_pointwise(cfg):
 @by_core
 def test_loads_leave_what_lies_below_a_register_alone(cfg):
     """Every byte of M rows once, then zeros down to the register's last row and no further."""
-    rng, split = random.Random(SEED), LdStSplit(cfg)
+    rng, split = random.Random(SEED), CutRows(cfg)
     cases, expected = [], []
     for _ in range(25):
         whole, count = rng.random() < 0.4, rng.choice((1, 2, 4))

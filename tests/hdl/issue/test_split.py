@@ -3,11 +3,11 @@
 import random
 
 import pytest
-from split_bench import SEED, walk
+from split_bench import SEED, CutRows, walk
 
 from hdl.config import Config, preset
 from hdl.interfaces import mma_fields
-from hdl.issue.split import LdStSplit, MmaSplit
+from hdl.issue.split import MmaSplit
 
 CONFIGS = {
     "ame32": preset("ame32-int8"),
@@ -310,7 +310,7 @@ def random_ldst(cfg, rng):
 def test_ldst_walk(name):
     cfg = CONFIGS[name]
     rng = random.Random(SEED)
-    split = LdStSplit(cfg)
+    split = CutRows(cfg)
     cases = [random_ldst(cfg, rng) for _ in range(60)]
 
     def read(ctx):
@@ -347,7 +347,7 @@ def test_ldst_releases_each_tile_downwards_once():
     """Downwards, `free` comes with each tile's last uop."""
     cfg = CONFIGS["ame32"]
     rng = random.Random(SEED + 1)
-    split = LdStSplit(cfg)
+    split = CutRows(cfg)
     cases = []
     while len(cases) < 30:
         case = random_ldst(cfg, rng)
