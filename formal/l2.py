@@ -50,8 +50,8 @@ def ids(cfg: Config) -> Proof:
     p.m.d.sync += in_use.eq((in_use & ~comes_back) | given)
     p.assume("take_what_is_given", ~dut.take | dut.give_valid)
     p.assume("return_what_is_used", (comes_back & ~in_use) == 0)
-    p.check("not_in_use", (given & in_use & ~comes_back) == 0)
-    p.check("given_at_once", dut.give_valid == (~in_use.all() | dut.back_valid))
+    p.check("not_in_use", (given & in_use) == 0)
+    p.check("given_at_once", dut.give_valid == ~in_use.all())
     p.check("idle", dut.idle == ~in_use.any())
 
     # Each id is in one place: in use, never used, in one of the registers or in the queue.
@@ -63,6 +63,7 @@ def ids(cfg: Config) -> Proof:
             in_use[number],
             inside("fresh") <= number,
             inside("held_valid") & (inside("held") == number),
+            inside("next_valid") & (inside("next_id") == number),
             inside("read_valid") & (inside("read_id") == number),
         ]
         for slot in range(count):
@@ -72,10 +73,13 @@ def ids(cfg: Config) -> Proof:
         p.check(f"one_place{number}", (places != 0) & ((places & (places - 1)) == 0))
     p.check("fresh_inside", inside("fresh") <= count)
     p.check("used", inside("used") == sum(in_use[number] for number in range(count)))
-    p.check("queue_behind_held", inside("held_valid") | inside("read_valid") | (oldest == newest))
+    behind = p.signal(inside("read_valid") | inside("next_valid"), "behind_held")
+    p.check("queue_behind_next", behind | (oldest == newest))
+    p.check("next_behind_held", inside("held_valid") | ~behind)
+    p.check("new_behind_held", inside("held_valid") | (inside("fresh") == count))
     p.cover("all_used", in_use.all())
-    p.cover("queue_full", (queued == count - 2) & inside("read_valid") & inside("held_valid"))
-    p.cover("reused", in_use.all() & dut.take & dut.back_valid)
+    p.cover("queue_full", (queued == count - 3) & inside("read_valid") & inside("next_valid"))
+    p.cover("reused", p.past(in_use.all(), "were_all_used") & dut.take)
     return p
 
 
@@ -447,8 +451,8 @@ TASKS = (
         build=lambda: load(_ONE_BEAT),
         mode="bmc",
         timeout=1500,
-        depth=11,
-        cover=14,
+        depth=13,
+        cover=16,
     ),
     Task(
         name="l2_load_wide",
@@ -457,8 +461,8 @@ TASKS = (
         build=lambda: load(_TWO_BEATS),
         mode="bmc",
         timeout=1500,
-        depth=10,
-        cover=14,
+        depth=12,
+        cover=16,
     ),
     Task(
         name="l2_store",
@@ -488,10 +492,14 @@ MUTANTS = (
     *mutants(
         "hdl/l2/ids.py",
         "l2_ids",
-        ("an id is taken and kept", "self.back_valid & ~taken", "self.back_valid"),
+        (
+            "an id comes back to two places",
+            "next_read | (self.back_valid & ~held_back)",
+            "next_read | self.back_valid",
+        ),
         (
             "an id is read over the one that waits",
-            "(oldest != newest) & (~read_valid | (self.take & ~held_valid))",
+            "(oldest != newest) & (~read_valid | next_free)",
             "oldest != newest",
         ),
         ("the same new id again", "fresh.eq(fresh + 1)", "fresh.eq(fresh)"),
@@ -515,7 +523,11 @@ MUTANTS = (
     *mutants(
         _GATHER,
         "l2_load",
-        ("a burst takes an id for every beat", ", has_id.eq(1)]", "]"),
+        (
+            "a burst takes an id for every beat",
+            "note_valid & self.give_valid & note_last & ~stalled",
+            "note_valid & self.give_valid & ~stalled",
+        ),
         ("a burst is a beat short", "burst.len.eq(burst.len + 1)", "burst.len.eq(burst.len)"),
         ("the second row of a beat is not noted", "ends.count.eq(2)", "ends.count.eq(1)"),
         (
@@ -527,7 +539,7 @@ MUTANTS = (
     *mutants(
         _MERGE,
         "l2_load",
-        ("the second row of a beat is not written", "~waiting & move & (ends.count == 2)", "0"),
+        ("the second row of a beat is not written", "leaves & (plan_ends.count == 2)", "0"),
         (
             "the end of a row keeps its old bytes",
             "bytes_from(chosen.first, row_bytes) & (upto | tail)",
@@ -535,14 +547,14 @@ MUTANTS = (
         ),
         (
             "a spare nibble is kept",
-            "upto[i] & ~(chosen.half & ends_row[i]) & ~zero",
-            "upto[i] & ~zero",
+            "live & ~(chosen.half & ends_row[i])",
+            "live",
         ),
         ("bytes lie as on the bus", 'rotate_right(m, raw, rows.offset, name="turned")', "raw"),
         (
             "zeros are written with what was read",
-            "Mux(upto[i] & ~zero, byte[:4], 0)",
-            "Mux(upto[i], byte[:4], 0)",
+            "live = upto[i] & ~zero",
+            "live = upto[i]",
         ),
     ),
     *mutants(
@@ -572,7 +584,7 @@ MUTANTS = (
         "hdl/l2/store.py",
         "l2_store",
         ("data before their request", "((allowed != 0) | taken)", "1"),
-        ("a request without an id", "bursts & ids.give_valid & (", "bursts & ("),
+        ("a request without an id", "request & ids.give_valid", "request"),
         ("idle before the answer", "scatter.idle & ids.idle", "scatter.idle"),
         ("errors of stores are not told", "self.pad_dsa_resp_wvalid & self.pad_dsa_resp_werr", "0"),
     ),

@@ -5,8 +5,33 @@ from __future__ import annotations
 from amaranth.lib import data
 
 from ..config import Config
+from ..interfaces import ldst_uop, row_write
 
-__all__ = ["beat_ends", "beat_parts", "burst_rows", "part", "read_request", "tail_part", "zeroing"]
+__all__ = [
+    "beat_ends",
+    "beat_parts",
+    "burst_rows",
+    "part",
+    "placed_uop",
+    "read_burst",
+    "read_request",
+    "tail_part",
+    "write_target",
+    "zeroing",
+]
+
+
+def placed_uop(cfg: Config) -> data.StructLayout:
+    """A part of a row and where it lies, see `shift.Beats`."""
+    beat = (cfg.row_bytes // cfg.bus_bytes).bit_length()
+    return data.StructLayout(
+        {"uop": ldst_uop(cfg), "offset": cfg.bus_bytes_log2, "first": beat, "last": beat}
+    )
+
+
+def read_burst(cfg: Config) -> data.StructLayout:
+    """A read request without its id: number of its first beat in memory, beats - 1."""
+    return data.StructLayout({"beat": cfg.addr_bits - cfg.bus_bytes_log2, "len": cfg.len_bits})
 
 
 def read_request(cfg: Config) -> data.StructLayout:
@@ -74,3 +99,10 @@ def burst_rows(cfg: Config) -> data.StructLayout:
 def zeroing(cfg: Config) -> data.StructLayout:
     """Rows of the block of `row` that become zero."""
     return data.StructLayout({"tile": cfg.tile_bits, "row": cfg.rows_log2, "rows": cfg.m_par})
+
+
+def write_target(cfg: Config) -> data.StructLayout:
+    """Where a write goes: the fields of `interfaces.row_write` but the data."""
+    return data.StructLayout(
+        {name: field.shape for name, field in row_write(cfg) if name != "data"}
+    )

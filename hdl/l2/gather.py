@@ -9,7 +9,15 @@ from amaranth.lib.wiring import In, Out
 from ..config import Config
 from ..interfaces import ldst_uop
 from .buffer import StreamBuffer
-from .entry import beat_ends, beat_parts, burst_rows, read_request, zeroing
+from .entry import (
+    beat_ends,
+    beat_parts,
+    burst_rows,
+    placed_uop,
+    read_burst,
+    read_request,
+    zeroing,
+)
 from .shift import beats_of
 
 __all__ = ["Gather"]
@@ -19,8 +27,9 @@ class Gather(wiring.Component):
     """Joins the beats of consecutive parts into bursts, one beat a cycle.
 
     The open burst waits for its next part as long as that was promised (`more`). A beat that two
-    rows share is requested once. The id is taken as late as possible: when the request leaves, or
-    when the burst's first beat is noted because a second one follows.
+    rows share is requested once. What ends in a beat is noted one cycle after the beat joined; all
+    notes of a burst go to the id that is offered, which is taken as late as possible: when the
+    last one is noted, the cycle in which the request is on the bus.
 
     Members
     -------
@@ -28,10 +37,10 @@ class Gather(wiring.Component):
     zero : the blocks to zero, handed on.
     request : read requests.
     give_valid, give_id, take : see `IdPool`.
-    note_en, note_addr, ends, parts : what ends in beat note_addr[: beats_log2] of the burst with
-        the id above it; written no earlier than the request is offered and before its beat can
-        come, so never while the id's last use is looked up.
-    rows_en, rows_addr, rows : likewise once a burst, by id.
+    note_en, note_addr, ends, parts, rows : what ends in beat note_addr[: beats_log2] of the burst
+        with the id above it, and where all of its rows lie; written no later than in the first
+        cycle in which the request is offered, so before its beat can come, and never before the
+        id's last use was looked up.
     idle : nothing is held but a request, whose id is in use.
 
     Attributes
@@ -60,8 +69,6 @@ class Gather(wiring.Component):
                 "note_addr": Out(cfg.id_bits + self.beat_bits),
                 "ends": Out(beat_ends(cfg)),
                 "parts": Out(beat_parts(cfg)),
-                "rows_en": Out(1),
-                "rows_addr": Out(cfg.id_bits),
                 "rows": Out(burst_rows(cfg)),
                 "idle": Out(1),
             }
@@ -72,20 +79,29 @@ class Gather(wiring.Component):
         cfg = self.cfg
         row_beats = cfg.row_bytes // cfg.bus_bytes
 
-        m.submodules.uops = uops = StreamBuffer(ldst_uop(cfg))
-        uop = uops.o.payload
-        beats = beats_of(m, cfg, uop)
-        wiring.connect(m, wiring.flipped(self.uops), uops.i)
+        # Where a part lies is known before it waits, so that a step is taken from registers.
+        m.submodules.uops = uops = StreamBuffer(placed_uop(cfg))
+        place = beats_of(m, cfg, self.uops.payload)
+        m.d.comb += [
+            uops.i.valid.eq(self.uops.valid),
+            self.uops.ready.eq(uops.i.ready),
+            uops.i.payload.uop.eq(self.uops.payload),
+            uops.i.payload.offset.eq(place.offset),
+            uops.i.payload.first.eq(place.first),
+            uops.i.payload.last.eq(place.last),
+        ]
+        beats = uops.o.payload
+        uop = beats.uop
 
         # The open burst: what is known of it and of its last beat.
         is_open = Signal()
         closed = Signal()  # no part follows: send the request
-        has_id = Signal()
-        burst = Signal(read_request(cfg), reset_less=True)
+        burst = Signal(read_burst(cfg), reset_less=True)
         rows = Signal(burst_rows(cfg), reset_less=True)
         spilled = Signal(reset_less=True)  # the last row ended in its successor's first beat
         ends = Signal(beat_ends(cfg), reset_less=True)
         parts = Signal(beat_parts(cfg), reset_less=True)
+        note_ready = Signal()  # the note before is written
 
         # -- one step of the walk ------------------------------------------------------------
         started = Signal()  # some beats of the part are in the burst
@@ -101,32 +117,22 @@ class Gather(wiring.Component):
             done.eq(beat == beats.last),
         ]
         is_part = uops.o.valid & ~uop.zero
-        id_ready = has_id | self.give_valid
-        leaves = Signal()  # the request moves out
+        leaves = Signal()  # the burst's last beat is noted
         grows = Signal()  # another beat joins
         step = Signal()
         m.d.comb += [
-            leaves.eq(closed & id_ready & (~self.request.valid | self.request.ready)),
-            step.eq(is_part & Mux(opens, ~is_open | leaves, joins | id_ready)),
+            leaves.eq(closed & note_ready),
+            step.eq(is_part & Mux(opens, ~is_open | note_ready, joins | note_ready)),
             grows.eq(step & ~opens & ~joins),
-            self.take.eq((leaves | grows) & ~has_id),
-            self.starved.eq(
-                ~id_ready
-                & (
-                    (closed & (~self.request.valid | self.request.ready))
-                    | (is_part & ~opens & ~joins)
-                )
-            ),
             self.zero.valid.eq(uops.o.valid & uop.zero),
             self.zero.payload.tile.eq(uop.tile),
             self.zero.payload.row.eq(uop.row),
             self.zero.payload.rows.eq(uop.rows),
             uops.o.ready.eq(Mux(uop.zero, self.zero.ready, step & done)),
-            self.idle.eq(~uops.o.valid & ~is_open),
         ]
 
         with m.If(leaves):
-            m.d.sync += [is_open.eq(0), closed.eq(0), has_id.eq(0)]
+            m.d.sync += [is_open.eq(0), closed.eq(0)]
         with m.If(step):
             m.d.sync += [started.eq(~done), at.eq(beat)]
             with m.If(done):
@@ -160,46 +166,48 @@ class Gather(wiring.Component):
                 ]
                 if row_beats > 1:
                     m.d.sync += rows.beat.eq(beats.first)
-        burst_id = Mux(has_id, burst.id, self.give_id)
         with m.If(grows):
-            m.d.sync += [burst.len.eq(burst.len + 1), burst.id.eq(burst_id), has_id.eq(1)]
+            m.d.sync += burst.len.eq(burst.len + 1)
 
-        # -- the request ---------------------------------------------------------------------
-        request = Signal(read_request(cfg), reset_less=True)
-        request_valid = Signal()
-        m.d.comb += [self.request.valid.eq(request_valid), self.request.payload.eq(request)]
-        with m.If(self.request.ready):
-            m.d.sync += request_valid.eq(0)
-        with m.If(leaves):
-            m.d.sync += [
-                request_valid.eq(1),
-                request.beat.eq(burst.beat),
-                request.len.eq(burst.len),
-                request.id.eq(burst_id),
-            ]
-
-        # -- notes, a cycle later so that they never meet the look-up of the id's last beat ---
-        note_en = Signal()
-        note_addr = Signal(cfg.id_bits + self.beat_bits, reset_less=True)
+        # -- the note of a beat, and with the last one the request ------------------------------
+        note_valid = Signal()
+        note_last = Signal(reset_less=True)
+        note_burst = Signal(read_burst(cfg), reset_less=True)
         note_ends = Signal(beat_ends(cfg), reset_less=True)
         note_parts = Signal(beat_parts(cfg), reset_less=True)
-        rows_en = Signal()
         note_rows = Signal(burst_rows(cfg), reset_less=True)
-        m.d.sync += [
-            note_en.eq(leaves | grows),
-            note_addr.eq(Cat(burst.len[: self.beat_bits], burst_id)),
-            note_ends.eq(ends),
-            note_parts.eq(parts),
-            rows_en.eq(self.take),
-            note_rows.eq(rows),
-        ]
+        stalled = Signal()  # a request that the bus did not take at once
+        held = Signal(read_request(cfg), reset_less=True)
+        room = Signal()
         m.d.comb += [
-            self.note_en.eq(note_en),
-            self.note_addr.eq(note_addr),
+            room.eq(~note_last | ~stalled),
+            note_ready.eq(~note_valid | (self.give_valid & room)),
+            self.note_en.eq(note_valid & self.give_valid & room),
+            self.take.eq(note_valid & self.give_valid & note_last & ~stalled),
+            self.starved.eq(note_valid & ~self.give_valid & room),
+            self.note_addr.eq(Cat(note_burst.len[: self.beat_bits], self.give_id)),
             self.ends.eq(note_ends),
             self.parts.eq(note_parts),
-            self.rows_en.eq(rows_en),
-            self.rows_addr.eq(note_addr[self.beat_bits :]),
             self.rows.eq(note_rows),
+            self.idle.eq(~uops.o.valid & ~is_open & ~note_valid),
         ]
+        with m.If(note_ready):
+            m.d.sync += [
+                note_valid.eq(leaves | grows),
+                note_last.eq(closed),
+                note_burst.eq(burst),
+                note_ends.eq(ends),
+                note_parts.eq(parts),
+                note_rows.eq(rows),
+            ]
+        request = self.request
+        m.d.comb += [
+            request.valid.eq(stalled | (note_valid & note_last & self.give_valid)),
+            request.payload.beat.eq(Mux(stalled, held.beat, note_burst.beat)),
+            request.payload.len.eq(Mux(stalled, held.len, note_burst.len)),
+            request.payload.id.eq(Mux(stalled, held.id, self.give_id)),
+        ]
+        with m.If(~stalled):
+            m.d.sync += held.eq(request.payload)
+        m.d.sync += stalled.eq(request.valid & ~request.ready)
         return m

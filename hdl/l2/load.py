@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import l2_read_members, ldst_uop, row_write
+from .buffer import StreamBuffer
 from .gather import Gather
 from .ids import IdPool
 from .merge import Merge
@@ -46,7 +47,7 @@ class LoadPipe(wiring.Component):
 
     UOP_TO_REQUEST = Gather.LATENCY
     BEAT_TO_WRITE = Merge.LATENCY
-    ZERO_TO_WRITE = Gather.LATENCY - 2 + Merge.LATENCY - 1
+    ZERO_TO_WRITE = StreamBuffer.LATENCY + Merge.ZERO_LATENCY
     WRITE_TO_RETIRED = 1
 
     def __init__(self, cfg: Config):
@@ -95,7 +96,7 @@ class LoadPipe(wiring.Component):
             gather.give_valid.eq(ids.give_valid),
             gather.give_id.eq(ids.give_id),
         ]
-        for name in ("note_en", "note_addr", "ends", "parts", "rows_en", "rows_addr", "rows"):
+        for name in ("note_en", "note_addr", "ends", "parts", "rows"):
             m.d.comb += getattr(merge, name).eq(getattr(gather, name))
 
         m.d.sync += [

@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import row_write
 from .buffer import StreamBuffer
-from .entry import beat_ends, beat_parts, burst_rows, part, tail_part, zeroing
+from .entry import (
+    beat_ends,
+    beat_parts,
+    burst_rows,
+    part,
+    tail_part,
+    write_target,
+    zeroing,
+)
 from .shift import bytes_from, bytes_upto, bytes_wrapped, rotate_right
 
 __all__ = ["Merge"]
+
+
+class Source(IntEnum):
+    """Where a nibble of a row comes from; nothing is kept yet where `PREVIOUS` or `NOW` has it."""
+
+    ZERO = 0
+    KEPT = 1
+    PREVIOUS = 2
+    NOW = 3
 
 
 class Merge(wiring.Component):
     """Turns each beat so that its bytes lie as in the row, keeps it for its id, and writes a part
     when its last beat has come.
 
+    Three stages before the write's buffer: `look` holds the beat while what was noted of it is
+    looked up (from block RAM, whose data come late in the cycle), and turns it; `plan` decides
+    what is written and where each nibble comes from; `join` picks the nibbles.
+
     Members
     -------
     rvalid, rready, rid, rdata, rlast, rerr : the read response channel. `rready` depends on
         registers alone.
-    note_en, note_addr, ends, parts, rows_en, rows_addr, rows : see `Gather`.
+    note_en, note_addr, ends, parts, rows : see `Gather`.
     zero : blocks to write zeros to; they go first.
     write : one write for each part and block.
     idle : nothing is held.
 
-    Latency: a write is offered `LATENCY` cycles after the part's last beat was accepted.
+    Latency: a write is offered `LATENCY` cycles after the part's last beat was accepted,
+    `ZERO_LATENCY` after a block to zero was.
     Throughput: one beat and one write a cycle. A beat that ends two parts needs two writes; the
-    second waits, in a register, until a beat that ends none goes by.
+    second waits, in a register, until a beat that ends none goes by or none comes.
     """
 
-    LATENCY = StreamBuffer.LATENCY + 1
+    LATENCY = StreamBuffer.LATENCY + 3
+    ZERO_LATENCY = StreamBuffer.LATENCY + 1
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
@@ -51,8 +76,6 @@ class Merge(wiring.Component):
                 "note_addr": In(cfg.id_bits + self.beat_bits),
                 "ends": In(beat_ends(cfg)),
                 "parts": In(beat_parts(cfg)),
-                "rows_en": In(1),
-                "rows_addr": In(cfg.id_bits),
                 "rows": In(burst_rows(cfg)),
                 "zero": In(stream.Signature(zeroing(cfg))),
                 "write": Out(stream.Signature(row_write(cfg))),
@@ -69,25 +92,25 @@ class Merge(wiring.Component):
         m.submodules.out = out = StreamBuffer(row_write(cfg))
         wiring.connect(m, out.o, wiring.flipped(self.write))
 
-        # -- stage 1: the beat, and what was noted of it -------------------------------------
+        # -- look: the beat, and what was noted of it -------------------------------------------
         accept = Signal()
-        move = Signal()
-        valid = Signal()
-        beat_id = Signal(cfg.id_bits, reset_less=True)
+        look_valid, plan_valid = Signal(), Signal()
+        plan_ready = Signal()  # the stage behind `look` takes a beat
+        look_id = Signal(cfg.id_bits, reset_less=True)
         raw = Signal(cfg.bus_bits, reset_less=True)
         m.d.comb += [
-            self.rready.eq(~valid | move),
+            self.rready.eq(~look_valid | plan_ready),
             accept.eq(self.rvalid & self.rready),
         ]
         with m.If(self.rready):
             m.d.sync += [
-                valid.eq(self.rvalid),
-                beat_id.eq(self.rid),
+                look_valid.eq(self.rvalid),
+                look_id.eq(self.rid),
                 raw.eq(Mux(self.rerr, 0, self.rdata)),
             ]
 
         number = Signal(self.beat_bits)  # of the beat in its burst
-        beat_number = Signal(self.beat_bits, reset_less=True)
+        look_number = Signal(self.beat_bits, reset_less=True)
         if self.beat_bits:
             # Registers, as every id must start at 0 after a reset, and its beat must be known
             # before the notes are looked up.
@@ -99,7 +122,7 @@ class Merge(wiring.Component):
                     counts.word_select(self.rid, width)[: self.beat_bits].eq(
                         Mux(self.rlast, 0, number + 1)
                     ),
-                    beat_number.eq(number),
+                    look_number.eq(number),
                 ]
 
         def notes(name, shape, depth, en, addr, value, look):
@@ -115,15 +138,35 @@ class Merge(wiring.Component):
             ]
             return read.data
 
-        beats = cfg.l2_ids << self.beat_bits
-        look = Cat(number, self.rid)
-        ends = notes("ends", beat_ends(cfg), beats, self.note_en, self.note_addr, self.ends, look)
         parts = notes(
-            "parts", beat_parts(cfg), beats, self.note_en, self.note_addr, self.parts, look
+            "parts",
+            beat_parts(cfg),
+            cfg.l2_ids << self.beat_bits,
+            self.note_en,
+            self.note_addr,
+            self.parts,
+            Cat(number, self.rid),
         )
+        note_id = self.note_addr[self.beat_bits :]
         rows = notes(
-            "rows", burst_rows(cfg), cfg.l2_ids, self.rows_en, self.rows_addr, self.rows, self.rid
+            "rows", burst_rows(cfg), cfg.l2_ids, self.note_en, note_id, self.rows, self.rid
         )
+        # Those of all beats of an id at once: which one it is need not be known first.
+        ends_bits = beat_ends(cfg).size
+        ends = Signal(beat_ends(cfg))
+        every = [
+            notes(
+                f"ends{beat}",
+                beat_ends(cfg),
+                cfg.l2_ids,
+                self.note_en & (self.note_addr[: self.beat_bits] == beat),
+                note_id,
+                self.ends,
+                self.rid,
+            )
+            for beat in range(1 << self.beat_bits)
+        ]
+        m.d.comb += ends.eq(Cat(every).word_select(look_number, ends_bits))
 
         # The row's byte p (modulo the bus width) is the beat's byte p + offset.
         turned = rotate_right(m, raw, rows.offset, name="turned")
@@ -131,54 +174,54 @@ class Merge(wiring.Component):
         if lanes > 1:
             beat = Signal(range(lanes))
             m.d.comb += [
-                beat.eq(rows.beat + beat_number),
+                beat.eq(rows.beat + look_number),
                 at.eq(Cat(beat == lane for lane in range(lanes))),
             ]
 
-        # -- earlier beats: the last one in a register, those before in a memory a lane ------
-        previous = Signal(cfg.bus_bits, reset_less=True)
-        follows = Signal(reset_less=True)  # `previous` belongs to the same id
-        same_id = Signal()
-        m.d.comb += same_id.eq(valid & (beat_id == self.rid))
-        with m.If(accept):
-            m.d.sync += follows.eq(same_id)
-        with m.If(move):
-            m.d.sync += previous.eq(turned)
-        kept = []
-        for lane in range(lanes):
-            here = at[lane]
-            memory = Memory(shape=cfg.bus_bits, depth=cfg.l2_ids, init=[])
-            m.submodules[f"lane{lane}"] = memory
-            write, read = memory.write_port(), memory.read_port()
-            m.d.comb += [
-                write.en.eq(move & here),
-                write.addr.eq(beat_id),
-                write.data.eq(turned),
-                # Never the word being written: that beat is then `previous`.
-                read.en.eq(accept & ~(same_id & here)),
-                read.addr.eq(self.rid),
+        # -- plan: what is written, and whether the beat goes on ---------------------------------
+        plan_id = Signal(cfg.id_bits, reset_less=True)
+        plan_turned = Signal(cfg.bus_bits, reset_less=True)
+        plan_at = Signal(lanes, init=1)
+        plan_ends = Signal(beat_ends(cfg), reset_less=True)
+        ends_none = Signal(reset_less=True)  # `plan_ends.count` is 0
+        plan_parts = Signal(beat_parts(cfg), reset_less=True)
+        # Of lane i, the low bytes lie in the row's beat i and the high ones in beat i + 1.
+        high = Signal(bus_bytes, reset_less=True)
+        same_id = Signal(reset_less=True)  # as the beat before
+        with m.If(plan_ready):
+            m.d.sync += [
+                plan_valid.eq(look_valid),
+                plan_turned.eq(turned),
+                plan_ends.eq(ends),
+                ends_none.eq(ends.count == 0),
+                plan_parts.eq(parts),
+                high.eq(bytes_wrapped(rows.offset, bus_bytes)),
             ]
-            kept.append(read.data)
+            if lanes > 1:
+                m.d.sync += plan_at.eq(at)
+            with m.If(look_valid):
+                m.d.sync += [plan_id.eq(look_id), same_id.eq(look_id == plan_id)]
 
-        # -- which write goes out ------------------------------------------------------------
         waiting = Signal()  # a second part, which lies in `previous` alone
         second = Signal(tail_part(cfg), reset_less=True)
-        writes = valid & (ends.count != 0)
-        ready = out.i.ready & ~self.zero.valid
+        join_valid = Signal()  # a beat, which goes to `previous` and is kept
+        join_writes = Signal()
+        join_ready = Signal()
+        leaves = Signal()  # the beat in `plan` goes on
         m.d.comb += [
-            self.zero.ready.eq(out.i.ready),
-            out.i.valid.eq(self.zero.valid | waiting | writes),
-            move.eq(valid & Mux(waiting, ready & (ends.count == 0), ready | (ends.count == 0))),
-            # A part that waits has the one before it in the buffer.
-            self.idle.eq(~valid & ~out.o.valid),
+            join_ready.eq(~join_writes | out.i.ready),
+            self.zero.ready.eq(join_ready),
+            leaves.eq(plan_valid & join_ready & ~self.zero.valid & (~waiting | ends_none)),
+            plan_ready.eq(~plan_valid | leaves),
         ]
-        with m.If(move):
-            m.d.sync += second.eq(parts.two)
-        with m.If(ready):
-            m.d.sync += waiting.eq(~waiting & move & (ends.count == 2))
+        with m.If(leaves):
+            m.d.sync += second.eq(plan_parts.two)
+        with m.If(join_ready & ~self.zero.valid):
+            # Only a beat that ends no part leaves beside a part that waits.
+            m.d.sync += waiting.eq(leaves & (plan_ends.count == 2))
 
         chosen = Signal(part(cfg))
-        m.d.comb += chosen.eq(parts.one)
+        m.d.comb += chosen.eq(plan_parts.one)
         with m.If(waiting):
             m.d.comb += [
                 chosen.tile.eq(second.tile),
@@ -188,24 +231,23 @@ class Merge(wiring.Component):
                 chosen.tail.eq(second.tail),
                 chosen.half.eq(second.half),
             ]
-
-        # -- the row: each byte from one of three places, or zero ------------------------------
-        payload = out.i.payload
         zero = self.zero.valid
         upto = Signal(row_bytes)
-        m.d.comb += upto.eq(bytes_upto(chosen.last, row_bytes))
-        # Of lane i, the low bytes lie in the row's beat i and the high ones in beat i + 1.
-        high = Signal(bus_bytes)
-        m.d.comb += high.eq(bytes_wrapped(rows.offset, bus_bytes))
-        use_previous = follows | waiting
-        data = []
+        ends_row = Signal(row_bytes)  # one-hot: the part's last byte
+        follows = Signal()  # `previous` will belong to the same id
+        m.d.comb += [
+            upto.eq(bytes_upto(chosen.last, row_bytes)),
+            ends_row.eq(upto & ~(upto >> 1)),
+            follows.eq(same_id & join_valid),
+        ]
+        sources = []  # of each nibble
         for lane in range(lanes):
             after = (lane + 1) % lanes
             # Beat 0 of the row and the beat after its last whole one both count as 0.
-            low_now = ~waiting & at[lane] & (~ends.began if lane == 0 else 1)
-            high_now = ~waiting & at[after]
-            low_previous = use_previous & (waiting | at[after])
-            high_previous = use_previous & (waiting | at[(lane + 2) % lanes])
+            low_now = ~waiting & plan_at[lane] & (~plan_ends.began if lane == 0 else 1)
+            high_now = ~waiting & plan_at[after]
+            low_previous = waiting | (follows & plan_at[after])
+            high_previous = waiting | (follows & plan_at[(lane + 2) % lanes])
             from_now = Signal(bus_bytes, name=f"from_now{lane}")
             from_previous = Signal(bus_bytes, name=f"from_previous{lane}")
             m.d.comb += [
@@ -213,27 +255,88 @@ class Merge(wiring.Component):
                 from_previous.eq(Mux(high_previous, high, 0) | Mux(low_previous, ~high, 0)),
             ]
             for byte in range(bus_bytes):
-                span = slice(8 * byte, 8 * byte + 8)
-                older = Mux(high[byte], kept[after][span], kept[lane][span])
-                earlier = Mux(from_previous[byte], previous[span], older)
-                data.append(Mux(from_now[byte], turned[span], earlier))
+                i = lane * bus_bytes + byte
+                source = Mux(
+                    from_now[byte],
+                    Source.NOW,
+                    Mux(from_previous[byte], Source.PREVIOUS, Source.KEPT),
+                )
+                live = upto[i] & ~zero
+                sources += [
+                    Mux(live, source, Source.ZERO),
+                    Mux(live & ~(chosen.half & ends_row[i]), source, Source.ZERO),
+                ]
 
-        ends_row = upto & ~(upto >> 1)  # one-hot: the part's last byte
+        # -- join: a beat, a write or both ---------------------------------------------------------
+        join_id = Signal(cfg.id_bits, reset_less=True)
+        join_turned = Signal(cfg.bus_bits, reset_less=True)
+        join_at = Signal(lanes, init=1)
+        join_high = Signal(bus_bytes, reset_less=True)
+        source = Signal(data.ArrayLayout(2, 2 * row_bytes), reset_less=True)
+        target = Signal(write_target(cfg), reset_less=True)
         row = Mux(zero, self.zero.payload.row, chosen.row)
         tail = chosen.tail.replicate(row_bytes)
-        m.d.comb += [
-            payload.tile.eq(Mux(zero, self.zero.payload.tile, chosen.tile)),
-            payload.block.eq(row[cfg.m_par_log2 :]),
-            payload.rows.eq(Mux(zero, self.zero.payload.rows, 1 << chosen.row[: cfg.m_par_log2])),
-            payload.mask.eq(Mux(zero, ~0, bytes_from(chosen.first, row_bytes) & (upto | tail))),
-            payload.data.eq(
-                Cat(
-                    Cat(
-                        Mux(upto[i] & ~zero, byte[:4], 0),
-                        Mux(upto[i] & ~(chosen.half & ends_row[i]) & ~zero, byte[4:], 0),
+        with m.If(join_ready):
+            m.d.sync += [
+                join_valid.eq(leaves),
+                join_writes.eq(zero | waiting | (plan_valid & ~ends_none)),
+                join_id.eq(plan_id),
+                join_turned.eq(plan_turned),
+                join_high.eq(high),
+                source.eq(Cat(sources)),
+                target.tile.eq(Mux(zero, self.zero.payload.tile, chosen.tile)),
+                target.block.eq(row[cfg.m_par_log2 :]),
+                target.rows.eq(
+                    Mux(zero, self.zero.payload.rows, 1 << chosen.row[: cfg.m_par_log2])
+                ),
+                target.mask.eq(Mux(zero, ~0, bytes_from(chosen.first, row_bytes) & (upto | tail))),
+            ]
+            if lanes > 1:
+                m.d.sync += join_at.eq(plan_at)
+
+        # Earlier beats: the last one in a register, those before in a memory a lane.
+        previous = Signal(cfg.bus_bits, reset_less=True)
+        kept = []
+        goes = Signal()
+        m.d.comb += goes.eq(join_valid & join_ready)
+        with m.If(goes):
+            m.d.sync += previous.eq(join_turned)
+        for lane in range(lanes):
+            memory = Memory(shape=cfg.bus_bits, depth=cfg.l2_ids, init=[])
+            m.submodules[f"lane{lane}"] = memory
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.en.eq(goes & join_at[lane]),
+                write.addr.eq(join_id),
+                write.data.eq(join_turned),
+                # Never the word being written: that beat is then `previous`.
+                read.en.eq(leaves & ~(follows & join_at[lane])),
+                read.addr.eq(plan_id),
+            ]
+            kept.append(read.data)
+
+        picked = []
+        for lane in range(lanes):
+            for byte in range(bus_bytes):
+                for half in range(2):
+                    span = slice(8 * byte + 4 * half, 8 * byte + 4 * half + 4)
+                    which = source[2 * (lane * bus_bytes + byte) + half]
+                    older = kept[lane][span]
+                    if lanes > 1:
+                        older = Mux(join_high[byte], kept[(lane + 1) % lanes][span], older)
+                    picked.append(
+                        Mux(
+                            which[1],
+                            Mux(which[0], join_turned[span], previous[span]),
+                            Mux(which[0], older, 0),
+                        )
                     )
-                    for i, byte in enumerate(data)
-                )
-            ),
+        m.d.comb += [
+            out.i.valid.eq(join_writes),
+            out.i.payload.data.eq(Cat(picked)),
+            # A part that waits has the one before it in `join` or in the buffer.
+            self.idle.eq(~look_valid & ~plan_valid & ~join_valid & ~join_writes & ~out.o.valid),
         ]
+        for name, _ in write_target(cfg):
+            m.d.comb += out.i.payload[name].eq(target[name])
         return m

@@ -87,9 +87,12 @@ def beats_of(m: Module, cfg: Config, uop: data.View, *, name: str = "part") -> B
         Signal(range(count + 1), name=f"{name}_first"),
         Signal(range(count + 1), name=f"{name}_last"),
     )
+    # One subtraction gives both: the row starts in the beat before if there is a borrow.
+    distance = Signal(bus_log2 + 1, name=f"{name}_distance")
     m.d.comb += [
-        beats.offset.eq(uop.addr[:bus_log2] - uop.first[:bus_log2]),
-        beats.first.eq((beats.offset + uop.first) >> bus_log2),
+        distance.eq(uop.addr[:bus_log2] - uop.first[:bus_log2]),
+        beats.offset.eq(distance),
+        beats.first.eq((uop.first >> bus_log2) + distance[-1]),
         beats.last.eq((beats.offset + uop.last) >> bus_log2),
     ]
     return beats

@@ -38,7 +38,8 @@ class StorePipe(wiring.Component):
 
     Latency: see `UOP_TO_READ` (to the offered read), `READ_TO_REQUEST` (from the granted read of
     a part to the request of its one beat; later by one for each further beat) and
-    `REQUEST_TO_DATA` (from a taken request to its first beat), in cycles.
+    `REQUEST_TO_DATA` (from a taken request to its first beat), in cycles, for `Config.read_latency`
+    of 1.
     Throughput: one uop and one beat a cycle; ids as for `LoadPipe`.
     Source: seed 001 section 4.4.
     """
@@ -89,24 +90,24 @@ class StorePipe(wiring.Component):
             return read.data, write.addr != read.addr
 
         # -- requests: the queue's read register is the channel's ----------------------------
+        # Its id is the one offered, taken together with it.
         request = Signal()
-        request_id = Signal(cfg.id_bits, reset_less=True)
         taken = Signal()
         send = Signal()
         burst, bursts = queue("bursts", write_burst(cfg), scatter.burst_en, scatter.burst, send)
         m.d.comb += [
-            taken.eq(request & self.pad_dsa_req_wready),
-            send.eq(bursts & ids.give_valid & (~request | self.pad_dsa_req_wready)),
-            self.starved.eq(bursts & ~ids.give_valid & (~request | self.pad_dsa_req_wready)),
-            ids.take.eq(send),
-            self.dsa_pad_req_wvalid.eq(request),
+            taken.eq(self.dsa_pad_req_wvalid & self.pad_dsa_req_wready),
+            send.eq(bursts & (~request | taken)),
+            self.starved.eq(request & ~ids.give_valid),
+            ids.take.eq(taken),
+            self.dsa_pad_req_wvalid.eq(request & ids.give_valid),
             self.dsa_pad_req_waddr.eq(burst.beat << cfg.bus_bytes_log2),
             self.dsa_pad_req_wlen.eq(burst.len),
-            self.dsa_pad_req_wid.eq(request_id),
+            self.dsa_pad_req_wid.eq(ids.give_id),
             self.dsa_pad_req_fullline.eq(burst.fullline),
         ]
         with m.If(send):
-            m.d.sync += [request.eq(1), request_id.eq(ids.give_id)]
+            m.d.sync += request.eq(1)
         with m.Elif(taken):
             m.d.sync += request.eq(0)
 
@@ -134,7 +135,7 @@ class StorePipe(wiring.Component):
             self.dsa_pad_resp_wready.eq(1),
             ids.back_valid.eq(self.pad_dsa_resp_wvalid),
             ids.back_id.eq(self.pad_dsa_resp_wid),
-            # From its offer until its response a request's id is in use.
+            # Until a request is taken its beats fill Scatter's room, from then on its id is in use.
             self.idle.eq(scatter.idle & ids.idle),
         ]
         m.d.sync += self.bus_error.eq(self.pad_dsa_resp_wvalid & self.pad_dsa_resp_werr)

@@ -152,7 +152,7 @@ def test_no_memory_reads_the_word_it_writes(config, monkeypatch):
         bench = LoadBench(LoadPipe(cfg), uops, memory, PERSONALITIES[name], SEED, stall=stall)
         both += run_without_collisions(bench, made)
         judge(bench)
-    assert len(made) == 4 + cfg.row_bytes // cfg.bus_bytes
+    assert len(made) == 3 + cfg.beats_per_line + cfg.row_bytes // cfg.bus_bytes
     assert both > 500, "reads and writes hardly ever met"
 
 
@@ -210,13 +210,13 @@ def test_latency_of_one_row(latency):
     assert run.first_valid["dsa_pad_req_rvalid"] == run.requests[0][0] == request == 3
     assert run.beats == [request + latency]
     assert run.writes[0][0] == run.beats[0] + LoadPipe.BEAT_TO_WRITE
-    assert LoadPipe.BEAT_TO_WRITE == 2
+    assert LoadPipe.BEAT_TO_WRITE == 4
     assert run.idle == run.retired[0][0]
 
 
 def test_latency_of_zeros():
     run = stream(AME, [Part(5, 4, zero=1, rows=6)], 20)
-    assert run.writes[0][0] == LoadPipe.ZERO_TO_WRITE == 2
+    assert run.writes[0][0] == LoadPipe.ZERO_TO_WRITE == 3
     assert not run.requests
     assert run.idle == run.retired[0][0]
 
