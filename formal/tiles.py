@@ -36,7 +36,8 @@ def tile_file(cfg: Config) -> Proof:
         return number >> cfg.tiles_log2 - cfg.banks_log2
 
     if cfg.blocks == 1:  # the field is there, but there is only block 0
-        for name, port in {"a": dut.a, "b": dut.b, "c": dut.c, "result": dut.result}.items():
+        ports = {"a": dut.a, "b": dut.b, "c": dut.c, "move": dut.move, "result": dut.result}
+        for name, port in ports.items():
             p.assume(f"{name}_block", port.addr.block == 0)
         p.assume("load_block", dut.load.payload.block == 0)
 
@@ -63,7 +64,7 @@ def tile_file(cfg: Config) -> Proof:
     meets = p.signal(to_word | loaded, "meets")
 
     # -- reads -----------------------------------------------------------------------------------
-    reads = {"a": dut.a, "b": dut.b, "c": dut.c, "store": dut.store}
+    reads = {"a": dut.a, "b": dut.b, "c": dut.c, "move": dut.move, "store": dut.store}
     for name, port in reads.items():
         if name == "store":
             here = (port.addr.tile == tile) & (port.addr.row == row)
@@ -90,7 +91,12 @@ def tile_file(cfg: Config) -> Proof:
     p.check("a_never_waits", dut.a.ready)
     b_fits = before(dut.b, (dut.c, dut.a)) < 2
     p.check("b_waits_for_c_and_a", ~dut.b.valid | (dut.b.ready == b_fits))
-    store_fits = before(dut.store, (dut.c, dut.a, dut.b)) < 2
+    move_fits = ~dut.a.valid & (before(dut.move, (dut.c, dut.b)) < 2)
+    p.check("move_waits_for_a_or_two", ~dut.move.valid | (dut.move.ready == move_fits))
+    moves = (
+        dut.move.valid & dut.move.ready & (bank(dut.move.addr.tile) == bank(dut.store.addr.tile))
+    )
+    store_fits = before(dut.store, (dut.c, dut.a, dut.b)) + moves < 2
     p.check("store_waits_for_two", ~dut.store.valid | (dut.store.ready == store_fits))
     busy = result.valid & (bank(result.addr.tile) == bank(load.payload.tile))
     p.check("load_waits_for_result", ~load.valid | (load.ready == ~busy))
@@ -210,6 +216,11 @@ MUTANTS = (
         "hdl/tilefile/file.py",
         "tile_file",
         (
+            "a move is not seen by the store",
+            '(hits["a"] & hits["b"])',
+            '(hits_of_a & hits["b"])',
+        ),
+        (
             "B reads port 1 beside the store",
             'b_on_0.eq((hits["b"] & store_hits).any())',
             "b_on_0.eq(0)",
@@ -231,8 +242,8 @@ MUTANTS = (
         ),
         (
             "the bank of the data is that of the next address",
-            "m.d.sync += bank_q.eq(bank_of(port.addr.tile))",
-            "m.d.comb += bank_q.eq(bank_of(port.addr.tile))",
+            "m.d.sync += bank_q.eq(bank)",
+            "m.d.comb += bank_q.eq(bank)",
         ),
     ),
     *mutants(

@@ -397,6 +397,14 @@ class Config:
         return self.window.get(fmt.name, default)
 
     @property
+    def read_latency(self) -> int:
+        """Cycles from a tile read to its data where one more may be spent to keep the clock high.
+
+        Block RAM gives its data late in the cycle, so they go straight into a register.
+        """
+        return 2 if self.tile_memory == "block" else 1
+
+    @property
     def transposes(self) -> bool:
         """Tiles of 8-bit elements are square, and there are some, so bTR is built."""
         return self.row_bytes == self.rows and any(f.container == 8 for f in self.format_rows)

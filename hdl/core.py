@@ -114,18 +114,14 @@ class Core(wiring.Component):
                 getattr(slots, f"move_write_tile{stage}").eq(getattr(move, f"write_tile{stage}")),
             ]
 
-        # -- tile file; the move unit takes what the MAC leaves of its A read and result port --
+        # -- tile file; the move unit takes what the MAC leaves of the result port ---------------
+        wiring.connect(m, operands.a, tilefile.a)
         wiring.connect(m, operands.b, tilefile.b)
         wiring.connect(m, mac.c, tilefile.c)
         wiring.connect(m, store.read, tilefile.store)
         wiring.connect(m, load.write, tilefile.load)
+        wiring.connect(m, move.a, tilefile.move)
         m.d.comb += [
-            tilefile.a.valid.eq(operands.a.valid | move.a.valid),
-            tilefile.a.addr.eq(Mux(operands.a.valid, operands.a.addr, move.a.addr)),
-            operands.a.ready.eq(tilefile.a.ready),
-            move.a.ready.eq(tilefile.a.ready),
-            operands.a.data.eq(tilefile.a.data),
-            move.a.data.eq(tilefile.a.data),
             move.a_busy.eq(operands.a.valid),
             move.result_busy.eq(mac.ahead),
             tilefile.result.valid.eq(mac.result.valid | move.result.valid),

@@ -372,7 +372,7 @@ class PointwiseTiming:
             uop_cycles=words,
             latency=result_latency(cfg, words),
             dependent=MacTiming.of(cfg).depth + words,
-            scalar=DISPATCH_TO_UOP + words + MacPipe.OPERAND_STAGES,
+            scalar=DISPATCH_TO_UOP + words + MacPipe.operand_stages(cfg),
         )
 
 

@@ -46,7 +46,7 @@ class Scatter(wiring.Component):
     idle : nothing is held here or behind.
 
     Latency: UOP_TO_READ cycles from accepting a uop to the offered read, `READ_TO_BEAT` from the
-    granted read to its first beat.
+    granted read to its first beat, of which `Config.read_latency` (here 1) are the tile file's.
     Throughput: one beat and one part a cycle.
     """
 
@@ -149,9 +149,12 @@ class Scatter(wiring.Component):
         m.d.sync += free.eq(free + self.room_back - Mux(granted & ~silent, steps + 1, 0))
 
         # -- its data arrive, and are cut up beat by beat ------------------------------------
-        arrives = Signal()
-        coming = Signal(plan_layout, reset_less=True)
-        m.d.sync += [arrives.eq(granted), coming.eq(plan)]
+        arrives, coming = granted, plan
+        for stage in range(cfg.read_latency):
+            before = arrives, coming
+            arrives = Signal(name=f"arrives{stage}")
+            coming = Signal(plan_layout, name=f"coming{stage}", reset_less=True)
+            m.d.sync += [arrives.eq(before[0]), coming.eq(before[1])]
         passing = Signal()
         if lanes > 1:
             m.d.comb += passing.eq(arrives & coming.silent)

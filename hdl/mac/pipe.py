@@ -36,7 +36,7 @@ class MacTiming:
     def of(cls, cfg: Config) -> MacTiming:
         plan = MacPlan(cfg)
         return cls(
-            depth=MacPipe.OPERAND_STAGES + plan.latency, loop=plan.latency - plan.c_delay + 2
+            depth=MacPipe.operand_stages(cfg) + plan.latency, loop=plan.latency - plan.c_delay + 2
         )
 
 
@@ -51,7 +51,8 @@ class MacPipe(wiring.Component):
     Members
     -------
     uops : mma uops; a transfer is the cycle of B's read (A's may lie earlier).
-    a, b, c : tile-file reads. C's is always granted.
+    a, b, c : tile-file reads, of which A's and B's data come `Config.read_latency` cycles later.
+        C's is always granted.
     result : tile-file write of one chunk.
     flags, flags_valid : sticky flags of the uop written in this cycle.
     ahead : a result will be written `MOVE_LEAD` cycles from now.
@@ -64,9 +65,6 @@ class MacPipe(wiring.Component):
 
     Source: architecture.md section 1; seed 001 section 4.5.
     """
-
-    OPERAND_STAGES = 2
-    """Cycles from the operand read to the array's start: read, select."""
 
     MOVE_LEAD = 3
     """Cycles from a move's read to its write."""
@@ -97,9 +95,15 @@ class MacPipe(wiring.Component):
             }
         )
 
+    @staticmethod
+    def operand_stages(cfg: Config) -> int:
+        """Cycles from the operand read to the array's start: read, select."""
+        return cfg.read_latency + 1
+
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
+        operand_stages = self.operand_stages(cfg)
         m.submodules.array = array = self.array
         uop = self.uops.payload
 
@@ -124,24 +128,25 @@ class MacPipe(wiring.Component):
             m.d.sync += have_a.eq(1)
 
         # -- select: words to operand rows ------------------------------------------------------
-        a_fresh = Signal()
-        a_held = Signal(cfg.word_bits, reset_less=True)
-        a_word = Signal(cfg.word_bits)
-        m.d.sync += a_fresh.eq(self.a.valid & self.a.ready)
-        m.d.comb += a_word.eq(Mux(a_fresh, self.a.data, a_held))
-        with m.If(a_fresh):
-            m.d.sync += a_held.eq(self.a.data)
+        def when_read(value, *, name, reset_less):
+            """`value` of the cycle of an operand read, in the cycle of its data."""
+            for stage in range(cfg.read_latency):
+                later = Signal(len(value), name=f"{name}{stage}", reset_less=reset_less)
+                m.d.sync += later.eq(value)
+                value = later
+            return value
 
-        b_offset = Signal(max(1, cfg.m_par_log2), reset_less=True)
-        m.d.sync += b_offset.eq(uop.b_row[: cfg.m_par_log2])
+        a_fresh = when_read(self.a.valid & self.a.ready, name="a_fresh", reset_less=False)
+        b_offset = when_read(uop.b_row[: cfg.m_par_log2], name="b_offset", reset_less=True)
         b_rows = [self.b.data.word_select(row, cfg.row_bits) for row in range(cfg.m_par)]
         a_q = Signal(data.ArrayLayout(cfg.row_bits, cfg.m_par), reset_less=True)
         b_q = Signal(data.ArrayLayout(cfg.row_bits, cfg.n_par), reset_less=True)
-        m.d.sync += a_q.eq(a_word)
+        # A's rows stay until the next block comes, which is after the last uop that uses them.
+        with m.If(a_fresh):
+            m.d.sync += a_q.eq(self.a.data)
         b_fresh = Const(1)
         if cfg.xuantie:
-            b_fresh = Signal()
-            m.d.sync += b_fresh.eq(self.b.valid & self.b.ready)
+            b_fresh = when_read(self.b.valid & self.b.ready, name="b_fresh", reset_less=False)
         # Wide outputs take fewer columns a uop, so every offset their step allows is wired.
         steps = sorted({cfg.uop_columns(8 << log2) for log2 in range(4)})
         for column in range(cfg.n_par):
@@ -181,7 +186,7 @@ class MacPipe(wiring.Component):
             """What was issued `cycle` cycles ago."""
             return stages[cycle - 1]
 
-        start, start_load = at(self.OPERAND_STAGES)
+        start, start_load = at(operand_stages)
         m.d.comb += [
             array.start.eq(start),
             array.op.eq(start_load.op),
@@ -218,7 +223,7 @@ class MacPipe(wiring.Component):
                 m.d.comb += point.op[name].eq(wanted[name])
 
         # -- C: read one cycle before the array takes it, held for the other chunks -------------
-        c_cycle = self.OPERAND_STAGES + array.c_delay
+        c_cycle = operand_stages + array.c_delay
         read_valid, read_load = at(c_cycle - 1)
         m.d.comb += [
             self.c.valid.eq(read_valid & read_load.new_c),

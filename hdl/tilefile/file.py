@@ -16,19 +16,21 @@ __all__ = ["TileFile"]
 class TileFile(wiring.Component):
     """Banked storage of every tile of every file; the bank is the tile number's high bits.
 
-    Reads of one bank in one cycle are served C, then A, then B, then store, two at most; writes
-    result, then load, one at most. A loser keeps its request and waits: C, A and the result port
-    never lose.
+    Reads of one bank in one cycle are served C, then A, then B, then move, then store, two at
+    most; writes result, then load, one at most. A loser keeps its request and waits: C, A and the
+    result port never lose. A move takes what A's read leaves, so it waits for A in any bank.
 
     Members
     -------
-    a, b, c : reads of words, for the operands and the accumulator (and moves, on `a`).
+    a, b, c : reads of words, for the operands and the accumulator. `b.ready` depends on these
+        three alone.
+    move : reads of words, for moves.
     store : reads of single rows.
     result : write of any bytes of a word; always taken.
     load : write of one row's bytes to some rows of a word.
 
-    Latency: data one cycle after a granted read; a write is seen by reads of the next cycle.
-    Source: architecture.md section 1.
+    Latency: data one cycle after a granted read, those of `store` `Config.read_latency` cycles; a
+    write is seen by reads of the next cycle. Source: architecture.md section 1.
     """
 
     def __init__(self, cfg: Config):
@@ -39,6 +41,7 @@ class TileFile(wiring.Component):
                 "a": In(word),
                 "b": In(word),
                 "c": In(word),
+                "move": In(word),
                 "store": In(ReadPort(tile_row(cfg), cfg.row_bits)),
                 "result": In(result_write(cfg)),
                 "load": In(stream.Signature(row_write(cfg))),
@@ -56,7 +59,7 @@ class TileFile(wiring.Component):
         def word_of(tile, block):
             return Cat(block[: cfg.blocks_log2], tile[:tile_low])
 
-        reads = {"a": self.a, "b": self.b, "c": self.c, "store": self.store}
+        reads = {"a": self.a, "b": self.b, "c": self.c, "move": self.move, "store": self.store}
         store_block = self.store.addr.row[cfg.m_par_log2 :]
         words = {
             name: word_of(p.addr.tile, p.addr.block) for name, p in reads.items() if name != "store"
@@ -69,9 +72,17 @@ class TileFile(wiring.Component):
             hits[name] = Signal(cfg.all_banks, name=f"hit_{name}")
             m.d.comb += hits[name].eq(port.valid << bank_of(port.addr.tile))
 
-        # Two ports a bank: C and A always fit; B loses to both; the store loses to any two.
+        # Two ports a bank: C and A always fit; B loses to both; a move loses to C with B; the store
+        # loses to any two.
+        b_lost = (hits["b"] & hits["c"] & hits["a"]).any()
+        move_lost = self.a.valid | (hits["move"] & hits["c"] & hits["b"]).any()
+        # What is read beside B and C: for A, or else for a move.
+        hits_of_a = hits["a"]
+        hits["a"] = Signal(cfg.all_banks, name="hit_a_or_move")
+        m.d.comb += hits["a"].eq(hits_of_a | Mux(move_lost, 0, hits.pop("move")))
+        move_word = words.pop("move")
+        words["a"] = Mux(self.a.valid, words["a"], move_word)
         with_ca = hits["c"] & hits["a"]
-        b_lost = (hits["b"] & with_ca).any()
         store_lost = (
             hits["store"] & (with_ca | (hits["c"] & hits["b"]) | (hits["a"] & hits["b"]))
         ).any()
@@ -79,11 +90,12 @@ class TileFile(wiring.Component):
             self.c.ready.eq(1),
             self.a.ready.eq(1),
             self.b.ready.eq(~b_lost),
+            self.move.ready.eq(~move_lost),
             self.store.ready.eq(~store_lost),
         ]
 
-        # C reads port 0 and the store port 1; A takes port 1 only beside C, B port 0 only beside
-        # the store, so two requests of a bank never share a port.
+        # C reads port 0 and the store port 1; A (or a move) takes port 1 only beside C, B port 0
+        # only beside the store, so two requests of a bank never share a port.
         a_on_1 = Signal()
         b_on_0 = Signal()
         store_hits = Signal(cfg.all_banks)
@@ -159,7 +171,10 @@ class TileFile(wiring.Component):
             ("b", self.b, ~b_on_0),
         ):
             bank_q = Signal(bits_for(cfg.all_banks), name=f"{name}_bank", reset_less=True)
-            m.d.sync += bank_q.eq(bank_of(port.addr.tile))
+            bank = bank_of(port.addr.tile)
+            if name == "a":
+                bank = Mux(self.a.valid, bank, bank_of(self.move.addr.tile))
+            m.d.sync += bank_q.eq(bank)
             if alternate is None:
                 sources = datas[name]
             else:
@@ -171,6 +186,8 @@ class TileFile(wiring.Component):
                 ]
             m.d.comb += port.data.eq(select(sources, bank_q))
 
+        m.d.comb += self.move.data.eq(self.a.data)
+
         store_bank = Signal(bits_for(cfg.all_banks), reset_less=True)
         store_row = Signal(max(1, cfg.m_par_log2), reset_less=True)
         m.d.sync += [
@@ -178,10 +195,13 @@ class TileFile(wiring.Component):
             store_row.eq(self.store.addr.row[: cfg.m_par_log2]),
         ]
         store_word = Signal(cfg.word_bits)
-        m.d.comb += [
-            store_word.eq(select(datas["store"], store_bank)),
-            self.store.data.eq(
-                store_word.word_select(store_row, cfg.row_bits) if cfg.m_par > 1 else store_word
-            ),
-        ]
+        m.d.comb += store_word.eq(select(datas["store"], store_bank))
+        for stage in range(1, cfg.read_latency):
+            word_q = Signal(cfg.word_bits, name=f"store_word{stage}", reset_less=True)
+            row_q = Signal.like(store_row, name=f"store_row{stage}", reset_less=True)
+            m.d.sync += [word_q.eq(store_word), row_q.eq(store_row)]
+            store_word, store_row = word_q, row_q
+        m.d.comb += self.store.data.eq(
+            store_word.word_select(store_row, cfg.row_bits) if cfg.m_par > 1 else store_word
+        )
         return m

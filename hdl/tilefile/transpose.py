@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -133,8 +133,9 @@ class OperandPath(wiring.Component):
     mac_a, mac_b : the MAC pipe's reads.
     a, b : reads of the tile file.
 
-    Latency: none. Throughput: a uop a cycle; a transposed tile takes blocks * `transpose_parts`
-    uops, 16 or fewer, and both operands' tiles are transposed side by side.
+    Latency: none for uops; data of `mac_a` and `mac_b` come `Config.read_latency` cycles after
+    their request was granted. Throughput: a uop a cycle; a transposed tile takes blocks *
+    `transpose_parts` uops, 16 or fewer, and both operands' tiles are transposed side by side.
     Source: seed 000 section 12; isa.md section 2, bTR.
     """
 
@@ -158,25 +159,52 @@ class OperandPath(wiring.Component):
         uop = self.uops.payload
         if not cfg.transposes:
             wiring.connect(m, wiring.flipped(self.uops), wiring.flipped(self.mac))
-            wiring.connect(m, wiring.flipped(self.mac_a), wiring.flipped(self.a))
-            wiring.connect(m, wiring.flipped(self.mac_b), wiring.flipped(self.b))
+            for mac, port in ((self.mac_a, self.a), (self.mac_b, self.b)):
+                m.d.comb += [
+                    port.valid.eq(mac.valid),
+                    port.addr.eq(mac.addr),
+                    mac.ready.eq(port.ready),
+                    mac.data.eq(self._delayed(m, port.data)),
+                ]
             return m
 
         step = cfg.blocks // transpose_parts(cfg)
         step_log2 = step.bit_length() - 1
         makes = self.uops.valid & uop.transposes
-        go = Signal()  # a word was read that will be written in the next cycle
-        written = Signal()
-        part = Signal.like(uop.part, reset_less=True)
-        source = Signal(max(1, cfg.blocks_log2), reset_less=True)
-        early = Signal()  # the uop would read what is being written
+        go = Signal()  # a word is read that will be written when it has come
+        early = Signal()  # the uop would read what is still to be written
         m.d.comb += [
             go.eq(makes & (~uop.a_transposed | self.a.ready) & (~uop.b_transposed | self.b.ready)),
             self.mac.payload.eq(uop),
             self.mac.valid.eq(self.uops.valid & ~uop.transposes & ~early),
             self.uops.ready.eq(Mux(uop.transposes, go, self.mac.ready & ~early)),
         ]
-        m.d.sync += [written.eq(go), part.eq(uop.part), source.eq(uop.a.block)]
+        # Where it goes; the last of these is the write.
+        write_layout = data.StructLayout(
+            {
+                "a": 1,
+                "b": 1,
+                "a_index": uop.a_index.shape(),
+                "b_index": uop.b_index.shape(),
+                "part": uop.part.shape(),
+                "source": max(1, cfg.blocks_log2),
+            }
+        )
+        now = Signal(write_layout)
+        m.d.comb += [
+            now.a.eq(go & uop.a_transposed),
+            now.b.eq(go & uop.b_transposed),
+            now.a_index.eq(uop.a_index),
+            now.b_index.eq(uop.b_index),
+            now.part.eq(uop.part),
+            now.source.eq(uop.a.block),
+        ]
+        pending = []
+        for stage in range(1, cfg.read_latency + 1):
+            later = Signal(write_layout, name=f"write{stage}")
+            m.d.sync += later.eq(now)
+            pending.append(later)
+            now = later
 
         clashes = 0
         for name, mac, port, block in (
@@ -185,33 +213,39 @@ class OperandPath(wiring.Component):
         ):
             m.submodules[f"tiles_{name}"] = tiles = TransposedTiles(cfg)
             transposed = uop[f"{name}_transposed"]
-            write = Signal(name=f"{name}_write")
-            index = Signal.like(tiles.index, name=f"{name}_index", reset_less=True)
             served = Signal(name=f"{name}_served", reset_less=True)
             held = Signal(name=f"{name}_clash")
-            m.d.sync += [
-                write.eq(go & transposed),
-                index.eq(uop[f"{name}_index"]),
-                served.eq(transposed & ~uop.transposes),
-            ]
+            m.d.sync += served.eq(transposed & ~uop.transposes)
+            part = block[step_log2 : cfg.blocks_log2]
+            found = self._delayed(m, port.data)
             m.d.comb += [
-                held.eq(transposed & (block[step_log2 : cfg.blocks_log2] == part)),
+                held.eq(transposed & Cat((w.a | w.b) & (w.part == part) for w in pending).any()),
                 port.valid.eq(Mux(uop.transposes, makes & transposed, mac.valid & ~transposed)),
                 port.addr.eq(Mux(uop.transposes, self._word(uop, name), mac.addr)),
                 mac.ready.eq(transposed | port.ready),
-                mac.data.eq(Mux(served, tiles.read_data, port.data)),
-                tiles.write.eq(write),
-                tiles.index.eq(index),
-                tiles.word.eq(source),
-                tiles.part.eq(part),
-                tiles.data.eq(port.data),
+                mac.data.eq(
+                    Mux(self._delayed(m, served), self._delayed(m, tiles.read_data), found)
+                ),
+                tiles.write.eq(now[name]),
+                tiles.index.eq(now[f"{name}_index"]),
+                tiles.word.eq(now.source),
+                tiles.part.eq(now.part),
+                tiles.data.eq(found),
                 tiles.read.eq(mac.valid & transposed),
                 tiles.read_index.eq(uop[f"{name}_index"]),
                 tiles.read_word.eq(block),
             ]
             clashes = clashes | held
-        m.d.comb += early.eq(written & clashes)
+        m.d.comb += early.eq(clashes)
         return m
+
+    def _delayed(self, m: Module, value: Value) -> Value:
+        """`value`, which belongs to data of the cycle after a read, in the cycle of its data."""
+        for _ in range(1, self.cfg.read_latency):
+            later = Signal(len(value), reset_less=True)
+            m.d.sync += later.eq(value)
+            value = later
+        return value
 
     def _word(self, uop, name):
         """The word that a transposing uop reads of A, or of B."""

@@ -119,6 +119,7 @@ SHAPES = {
         formats=("int8", "fp16"),
         accumulators="split",
     ),
+    "block_memory": preset("ulx3s"),
     "bus64": Config(name="bus64", bus_bits=64, line_bytes=32, m_par=8, n_par=4, slots=2, banks=8),
 }
 

@@ -20,6 +20,9 @@ CONFIGS = {
     "tiny": preset("tiny"),
     "registers": Config(tiles=8, rows=8, row_bits=256, banks=4, m_par=4, n_par=4),
     "one_bank": Config(tiles=4, rows=4, row_bits=128, banks=1, m_par=4, n_par=2),
+    "block": Config(
+        n_par=2, tiles=4, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, tile_memory="block"
+    ),
     "one_row": Config(tiles=8, rows=4, row_bits=128, banks=2, m_par=1, n_par=1),
 }
 
@@ -56,15 +59,15 @@ def test_reads_and_writes(name):
     rng = random.Random(SEED)
     dut = TileFile(cfg)
     model = Model(cfg)
-    seen = {"b_lost": 0, "store_lost": 0, "load_lost": 0, "same_bank_pair": 0}
+    seen = {"b_lost": 0, "move_lost": 0, "store_lost": 0, "load_lost": 0, "same_bank_pair": 0}
 
     async def bench(ctx):
-        expected = {}
+        expected, later = {}, []
         for cycle in range(900):
             where = f"seed {SEED}, cycle {cycle}"
             busy = rng.random()
             tiles = rng.choice([cfg.tiles, max(1, cfg.tiles // cfg.banks)])  # spread or crowded
-            wants = {p: rng.random() < 0.3 + 0.7 * busy for p in ("a", "b", "c", "store")}
+            wants = {p: rng.random() < 0.3 + 0.7 * busy for p in ("a", "b", "c", "move", "store")}
             target = {p: rng.randrange(tiles) for p in wants}
             place = {p: rng.randrange(cfg.rows if p == "store" else cfg.blocks) for p in wants}
             for p in wants:
@@ -112,20 +115,31 @@ def test_reads_and_writes(name):
                 ):
                     ctx.set(getattr(payload, field), value)
 
-            # Data of the reads granted one cycle ago.
+            # Data of the reads granted one cycle ago, the store's perhaps earlier.
+            if "store" in expected:
+                later.append((cycle + cfg.read_latency - 1, expected.pop("store")))
+            if later and later[0][0] == cycle:
+                expected["store"] = later.pop(0)[1]
             for p, value in expected.items():
                 assert ctx.get(getattr(dut, p).data) == value, f"{where}: data of {p}"
             expected = {}
 
             bank = {p: model.bank(target[p]) for p in wants if wants[p]}
             b_wins = not (bank.get("b") == bank.get("a") == bank.get("c")) if "b" in bank else False
+            move_wins = "a" not in bank and not (bank.get("b") == bank.get("c") == bank.get("move"))
+            if "move" in bank and not move_wins:
+                del bank["move"]
             store_wins = (
-                "store" in bank and sum(bank.get(p) == bank["store"] for p in ("a", "b", "c")) < 2
+                "store" in bank
+                and sum(bank.get(p) == bank["store"] for p in ("a", "b", "c", "move")) < 2
             )
             assert ctx.get(dut.c.ready) and ctx.get(dut.a.ready), where
             if wants["b"]:
                 assert ctx.get(dut.b.ready) == b_wins, where
                 seen["b_lost"] += not b_wins
+            if wants["move"]:
+                assert ctx.get(dut.move.ready) == move_wins, where
+                seen["move_lost"] += not move_wins
             if wants["store"]:
                 assert ctx.get(dut.store.ready) == store_wins, where
                 seen["store_lost"] += not store_wins
@@ -133,8 +147,15 @@ def test_reads_and_writes(name):
                     bank.get("a"),
                     bank.get("b"),
                     bank.get("c"),
+                    bank.get("move"),
                 )
-            wins = {"a": wants["a"], "c": wants["c"], "b": b_wins, "store": store_wins}
+            wins = {
+                "a": wants["a"],
+                "c": wants["c"],
+                "b": b_wins,
+                "move": move_wins,
+                "store": store_wins,
+            }
             for p, won in wins.items():
                 if won and wants[p]:
                     get = model.row if p == "store" else model.word

@@ -16,6 +16,7 @@ SEED = int(os.environ.get("TEST_SEED", "1"))
 CONFIGS = {
     **{f"m_par{m_par}": Config(m_par=m_par, n_par=1) for m_par in (1, 2, 4, 8)},
     "small": Config(tiles=8, rows=8, row_bits=64, bus_bits=64, m_par=4, n_par=2),
+    "block": Config(m_par=4, n_par=2, tile_memory="block"),
     "one_word": Config(tiles=8, rows=8, row_bits=64, bus_bits=64, m_par=8, n_par=8),
 }
 
@@ -102,7 +103,7 @@ def test_the_path_serves_what_it_made_at_once(name):
     async def bench(ctx):
         ctx.set(dut.a.ready, 1)
         ctx.set(dut.mac_a.valid, 0)
-        reads, wanted, cycle, waits = {}, None, 0, 0
+        reads, wanted, cycle, waits = {}, {}, 0, 0  # wanted: by the cycle in which it comes
         for makes, tile, number, part, a_on, b_on, file in uops:
             payload = dut.uops.payload
             ctx.set(dut.uops.valid, 1)
@@ -134,7 +135,7 @@ def test_the_path_serves_what_it_made_at_once(name):
                 taken = ctx.get(dut.uops.ready)
                 if taken and not makes:
                     assert valid
-                    wanted = [
+                    wanted[cycle + cfg.read_latency - 1] = [
                         word(file[t].T if on else file[t], number)
                         for t, on in ((tile, a_on), (4 + tile, b_on))
                     ]
@@ -143,10 +144,9 @@ def test_the_path_serves_what_it_made_at_once(name):
                     ctx.set(
                         getattr(dut, name).data, rng.getrandbits(64) if value is None else value
                     )
-                if wanted:
+                if cycle in wanted:
                     got = [ctx.get(dut.mac_a.data), ctx.get(dut.mac_b.data)]
-                    assert got == wanted, f"seed {SEED}, cycle {cycle}: {tile, number, a_on, b_on}"
-                    wanted = None
+                    assert got == wanted.pop(cycle), f"seed {SEED}, cycle {cycle}"
                 if taken:
                     break
                 waits += 1
