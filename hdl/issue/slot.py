@@ -267,13 +267,18 @@ class Slot(wiring.Component):
             self.writes.eq(Mux(valid, writes, 0)),
         ]
 
+        # Claims are given up a cycle later, so that the choice among slots ends in few registers.
+        issued = Signal(slot_uop(cfg), reset_less=True)
+        was_issued = Signal()
+        m.d.sync += [was_issued.eq(self.step), issued.eq(offer)]
+
         def drop(claims, free, tile):
-            with m.If(self.step & free):
+            with m.If(was_issued & free):
                 m.d.sync += claims.bit_select(tile, 1).eq(0)
 
-        drop(reads, offer.free0, offer.read0)
-        drop(reads, offer.free1, offer.read1)
-        drop(writes, offer.free_write, offer.write)
+        drop(reads, issued.free0, issued.read0)
+        drop(reads, issued.free1, issued.read1)
+        drop(writes, issued.free_write, issued.write)
         # The walk of a load may end with idle cycles, after its last uop.
         with m.If(Mux(offer_full, self.last & self.step, ~counters.busy & ~check_full)):
             m.d.sync += valid.eq(0)

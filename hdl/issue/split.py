@@ -289,52 +289,55 @@ class LdStSplit(wiring.Component):
         down = fields.down
         tile = Signal(cfg.tile_bits)
         tile_number = Signal(3)  # among the named tiles
-        group_bytes = Signal.like(fields.bytes_most)
         slices_last = Signal(3)  # of the group, as named
-        slice_last = Signal(3)  # with active bytes
         group_active = Signal()
+        few_bytes = Signal()  # the last group has its own number of bytes, the last tile of rows
+        few_rows = Signal()
+        group_bytes = Signal.like(fields.bytes_most)
         rows_last = Signal(cfg.rows_log2)
         m.d.comb += [
             tile.eq(group_tile + slice_),
             tile_number.eq((group << fields.slices_log2) + slice_),
-            group_bytes.eq(
-                Mux(~down & (group == fields.group_last), fields.bytes_last, fields.bytes_most)
-            ),
             slices_last.eq((1 << fields.slices_log2) - 1),
-            slice_last.eq(group_bytes[rb_log2:]),
             group_active.eq(Mux(down, group <= fields.tile_last, group <= fields.group_last)),
-            rows_last.eq(
-                Mux(down & (group != fields.tile_last), fields.rows_most, fields.rows_last)
-            ),
+            few_bytes.eq(~down & (group == fields.group_last)),
+            few_rows.eq(~down | (group == fields.tile_last)),
+            group_bytes.eq(Mux(few_bytes, fields.bytes_last, fields.bytes_most)),
+            rows_last.eq(Mux(few_rows, fields.rows_last, fields.rows_most)),
         ]
+
+        def by_group(rule):
+            """A rule on the bytes of a group, both cases side by side with the choice."""
+            return Mux(few_bytes, rule(fields.bytes_last), rule(fields.bytes_most))
+
         active = Signal()  # this tile has active bytes
         last_slice = Signal()
         last_tile_of_row = Signal()
         last_row = Signal()
+        pitch_full = Signal(reset_less=True)  # groups lie side by side
         group_full = Signal()
         m.d.comb += [
-            active.eq(group_active & (slice_ <= slice_last)),
-            last_slice.eq(slice_ == slice_last),
+            active.eq(group_active & by_group(lambda most: slice_ <= most[rb_log2:])),
+            last_slice.eq(by_group(lambda most: slice_ == most[rb_log2:])),
             last_tile_of_row.eq(down | (last_slice & (group == fields.group_last))),
-            last_row.eq(row == rows_last),
-            group_full.eq(
-                (slice_last == slices_last)
-                & (fields.pitch == (row_bytes << fields.slices_log2)[: len(fields.pitch)])
-            ),
+            last_row.eq(Mux(few_rows, row == fields.rows_last, row == fields.rows_most)),
+            group_full.eq(by_group(lambda most: most[rb_log2:] == slices_last) & pitch_full),
         ]
 
         # -- zeroing ------------------------------------------------------------------------
         fill_row = Signal(cfg.rows_log2 + 1)  # first row to zero in this tile
         fill_needed = Signal()
-        tile_rows: Value | int = cfg.rows
+        all_most = Signal(reset_less=True)  # tiles have so many rows: all
+        all_last = Signal(reset_less=True)  # the last one has
+        start_rows: Value | int = cfg.rows
         last_block: Value | int = cfg.blocks - 1
         if cfg.xuantie:
-            tile_rows = Mux(fields.registers, cfg.x_rows, cfg.rows)
+            start_rows = Mux(self.fields.registers, cfg.x_rows, cfg.rows)
             last_block = Mux(fields.registers, cfg.x_blocks - 1, cfg.blocks - 1)
         fill_block = Signal.like(block)
         m.d.comb += [
             fill_row.eq(Mux(active, rows_last + 1, 0)),
-            fill_needed.eq(fill_row != tile_rows),
+            fill_needed.eq(~(active & Mux(few_rows, all_last, all_most))),
             fill_block.eq(Mux(fill_more, block, fill_row[cfg.m_par_log2 : cfg.rows_log2])),
         ]
         fill_first = fill_row[: cfg.m_par_log2]
@@ -468,5 +471,11 @@ class LdStSplit(wiring.Component):
                 slice_.eq(0),
                 filling.eq(0),
                 fill_more.eq(0),
+                all_most.eq(self.fields.rows_most + 1 == start_rows),
+                all_last.eq(self.fields.rows_last + 1 == start_rows),
+                pitch_full.eq(
+                    self.fields.pitch
+                    == (row_bytes << self.fields.slices_log2)[: len(self.fields.pitch)]
+                ),
             ]
         return m
