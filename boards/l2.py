@@ -52,7 +52,7 @@ class L2Memory(wiring.Component):
     Source: seed 001 section 4.4.
     """
 
-    READ_LATENCY = 4
+    READ_LATENCY = 5
     WRITE_LATENCY = 2
     BYTE_LATENCY = 3
 
@@ -131,11 +131,13 @@ class L2Memory(wiring.Component):
             m.d.sync += beat.eq(Mux(last, 0, beat + 1))
         word = Signal(word_bits, reset_less=True)
         mask = Signal(cfg.bus_bytes)
+        writing = Signal()  # some of it, perhaps
         content = Signal(cfg.bus_bits, reset_less=True)
         m.d.sync += [
             word.eq(head.word + beat),
             content.eq(self.dsa_pad_req_wdata),
             mask.eq(Mux(take & ~head.outside, self.dsa_pad_req_wstrb, 0)),
+            writing.eq(take & ~head.outside),
         ]
         with m.If(self.byte_write):
             m.d.sync += [
@@ -145,37 +147,46 @@ class L2Memory(wiring.Component):
             ]
         m.d.comb += [write.addr.eq(word), write.data.eq(content), write.en.eq(mask)]
 
-        # -- reads: the memory's own stage and one behind it, both held while an answer waits ---
+        # -- reads: a beat's address, the memory's own stage and one behind it; held while an answer
+        # -- waits
         requests, head = self._queue(m, "read_requests", "r")
-        beat = Signal(cfg.len_bits)
-        last = Signal()
+        asked = Signal()
+        address = Signal(word_bits, reset_less=True)
+        left = Signal(cfg.len_bits, reset_less=True)  # beats behind this one
+        ask = Signal(data.StructLayout({"id": cfg.id_bits, "err": 1}), reset_less=True)
         fetch = Signal()
         free = Signal()  # the memory's output may change
         advance = Signal()  # the answer's registers may change
         fetched = Signal()
         tags = Signal(data.StructLayout({"id": cfg.id_bits, "last": 1, "err": 1}), reset_less=True)
         valid = Signal()
-        address = Signal(word_bits)
         m.d.comb += [
-            last.eq(beat == head.len),
             advance.eq(~valid | self.dsa_pad_resp_rready),
             free.eq(~fetched | advance),
-            address.eq(head.word + beat),
-            fetch.eq(requests.r_rdy & free & ~(mask.any() & (word == address))),
-            requests.r_en.eq(fetch & last),
+            fetch.eq(asked & free & ~(writing & (word == address))),
+            requests.r_en.eq(~asked | (fetch & (left == 0))),
             read.addr.eq(Mux(self.byte_select, self.byte_addr[lane_bits:], address)),
-            read.en.eq(fetch | self.byte_select),
+            # Whether this is a beat is known too late to say so here.
+            read.en.eq(free),
             self.pad_dsa_resp_rvalid.eq(valid),
         ]
-        with m.If(fetch):
+        with m.If(requests.r_en):
             m.d.sync += [
-                beat.eq(Mux(last, 0, beat + 1)),
-                tags.id.eq(head.id),
-                tags.last.eq(last),
-                tags.err.eq(head.outside),
+                asked.eq(requests.r_rdy),
+                address.eq(head.word),
+                left.eq(head.len),
+                ask.id.eq(head.id),
+                ask.err.eq(head.outside),
             ]
+        with m.Elif(fetch):
+            m.d.sync += [address.eq(address + 1), left.eq(left - 1)]
         with m.If(free):
-            m.d.sync += fetched.eq(fetch)
+            m.d.sync += [
+                fetched.eq(fetch),
+                tags.id.eq(ask.id),
+                tags.last.eq(left == 0),
+                tags.err.eq(ask.err),
+            ]
         with m.If(advance):
             m.d.sync += [
                 valid.eq(fetched),

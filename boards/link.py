@@ -197,24 +197,32 @@ class Link(wiring.Component):
                 m.d.comb += long_enough.eq(length >= 4)
             with m.Case(Op.PROGRAM):
                 m.d.comb += long_enough.eq((length >= 4) & (entry_byte == 0))
+        # Found out while the checksum comes, so that it is known when the request is done.
         again = Signal()
-        m.d.comb += again.eq(is_op(Op.START) & (high == self.last_run))
-        with m.If(code > max(Op)):
-            m.d.comb += fault.eq(Status.UNKNOWN)
-        with m.Elif(~long_enough | outside):
-            m.d.comb += fault.eq(Status.RANGE)
-        with m.Elif(
-            self.running & is_op(Op.READ, Op.WRITE, Op.PROGRAM, Op.START, Op.RESULTS) & ~again
-        ):
-            m.d.comb += fault.eq(Status.BUSY)
-        with m.Elif(is_op(Op.START)), m.If((low == 0) | (low > 1 << self.depth_log2)):
-            m.d.comb += fault.eq(Status.RANGE)
+        unknown = Signal()
+        misfit = Signal()  # of its length, or in what came
+        needs_rest = Signal()  # not while a program runs
+        beyond = Signal()  # what it names is not there
+        m.d.sync += [
+            again.eq(is_op(Op.START) & (high == self.last_run)),
+            unknown.eq(code > max(Op)),
+            misfit.eq(~long_enough | outside),
+            needs_rest.eq(is_op(Op.READ, Op.WRITE, Op.PROGRAM, Op.START, Op.RESULTS)),
+            beyond.eq(is_op(Op.START) & ((low == 0) | (low > 1 << self.depth_log2))),
+        ]
+        end = Signal(34, reset_less=True)
+        m.d.sync += end.eq(low + high)
         for op, bits in reads.items():
-            with m.Elif(is_op(op)):
-                end = Signal(34, name=f"end_{op.name.lower()}")
-                m.d.comb += end.eq(low + high)
-                with m.If((high > MAX_BODY) | (end > 1 << bits)):
-                    m.d.comb += fault.eq(Status.RANGE)
+            with m.If(is_op(op)):
+                m.d.sync += beyond.eq((high > MAX_BODY) | (end > 1 << bits))
+        with m.If(unknown):
+            m.d.comb += fault.eq(Status.UNKNOWN)
+        with m.Elif(misfit):
+            m.d.comb += fault.eq(Status.RANGE)
+        with m.Elif(self.running & needs_rest & ~again):
+            m.d.comb += fault.eq(Status.BUSY)
+        with m.Elif(beyond):
+            m.d.comb += fault.eq(Status.RANGE)
         with m.Switch(code):
             with m.Case(Op.INFO):
                 m.d.comb += size.eq(len(self.info))
