@@ -32,20 +32,26 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     dut = Scoreboard(cfg, mac_depth=mac_depth, loop=loop, words=1)
     inside = p.add("board", dut, free=True)
     m = p.m
+    latency, word_latency = Scoreboard.LATENCY, Scoreboard.WORD_LATENCY
     tile = p.const(cfg.tile_bits, "tile")
     p.assume("go_waits", ~dut.mac_go | dut.mac_waiting)
 
-    # Results land mac_depth cycles after the operand read. A reader that is held back by the last
-    # cycle but one passes an issue register, so it reads after them.
-    goes = dut.mac_go & dut.mac_writes & (dut.mac_c.tile == tile)
+    # Results land mac_depth cycles after the operand read. Who sees a tile free now reads it
+    # LATENCY cycles later at the earliest, which must be after them.
+    goes = p.signal(dut.mac_go & dut.mac_writes & (dut.mac_c.tile == tile), "goes")
     landing = [goes] + [_delay(p, goes, n, f"goes{n}") for n in range(1, mac_depth)]
     waits = dut.mac_waiting & dut.mac_writes & (dut.mac_c.tile == tile)
     busy = waits | Cat(landing[1:]).any()
-    p.check("accumulating", dut.accumulating.bit_select(tile, 1) == busy)
+    blocks = waits | Cat(landing[age] for age in range(1, mac_depth) if age + latency <= mac_depth)
+    p.check("accumulating", dut.accumulating.bit_select(tile, 1) == blocks.any())
+    any_goes = p.signal(dut.mac_go & dut.mac_writes, "any_goes")
+    any_landing = [_delay(p, any_goes, n, f"any_goes{n}") for n in range(1, mac_depth)]
 
-    # Loads: as many as were issued and not retired. Each row comes in two parts at most.
+    # Loads: as many as have gone and not retired. Each row comes in two parts at most.
     out = Signal(range(2 * cfg.rows + 1), name="out")
-    up = p.signal(dut.load_issue & (dut.load_tile == tile), "up")
+    p.assume("load_go_waits", ~dut.load_go | dut.load_waiting)
+    load_waits = dut.load_waiting & (dut.load_tile == tile)
+    up = p.signal(dut.load_go & (dut.load_tile == tile), "up")
     down = p.signal(dut.load_retired & (dut.load_retired_tile == tile), "down")
     m.d.sync += out.eq(out + up - down)
     p.assume("loads_come_back_once", ~down | (out != 0))
@@ -56,7 +62,7 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     for stage in range(Scoreboard.MOVE_STAGES):
         here = getattr(dut, f"move_write_tile{stage}") == tile
         moving = moving | (getattr(dut, f"move_writing{stage}") & here)
-    p.check("writing", dut.writing.bit_select(tile, 1) == ((out != 0) | moving))
+    p.check("writing", dut.writing.bit_select(tile, 1) == ((out != 0) | load_waits | moving))
 
     reading = dut.mac_waiting & ((dut.mac_a == tile) | (dut.mac_b == tile))
     for stage in range(2):
@@ -66,31 +72,37 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     p.check("reading", dut.reading.bit_select(tile, 1) == reading)
     p.check(
         "idle_is_quiet",
-        ~dut.idle | ~(busy | (out != 0) | moving | reading),
+        ~dut.idle | ~(busy | (out != 0) | load_waits | moving | reading | Cat(any_landing).any()),
     )
+    others = Cat(getattr(dut, f"move_writing{stage}") for stage in range(Scoreboard.MOVE_STAGES))
+    others = Cat(others, dut.mac_waiting, dut.load_waiting, dut.move_reading)
+    others = Cat(others, dut.store_waiting0, dut.store_waiting1)
+    counts_are_zero = Cat(inside(f"loads{n}") for n in range(cfg.all_tiles)) == 0
+    p.check("quiet_is_idle", dut.idle | others.any() | ~counts_are_zero | Cat(any_landing).any())
+    for n in range(cfg.all_tiles):
+        most = Mux(Cat(any_landing).any(), mac_depth - latency, 0)
+        p.check(f"timer{n}_while_landing", inside(f"timer{n}") <= most)
+    to_land = Value.cast(0)
+    for age in reversed(range(1, mac_depth)):
+        to_land = Mux(any_landing[age - 1], mac_depth - age, to_land)
+    p.check("to_land", inside("to_land") == to_land)
 
-    # A C read checked now happens no sooner than in the next cycle, and sees what was issued
-    # loop - 1 cycles before it.
+    # A C read of what is checked now happens WORD_LATENCY cycles later at the earliest, and sees
+    # what left `loop` cycles before it.
+    ages = range(1, max(1, loop - word_latency))
     word = dut.word[0].as_value()
-    same = p.signal(dut.mac_go & dut.mac_writes & (dut.mac_c.as_value() == word), "same")
     words = [p.signal(dut.mac_c.as_value(), "c_now")]
     valid = [p.signal(dut.mac_go & dut.mac_writes, "c_goes")]
-    for age in range(1, loop - 1):
+    for age in ages:
         words.append(p.past(words[-1], f"c_{age}"))
         valid.append(p.past(valid[-1], f"c_valid{age}"))
     missed = dut.mac_waiting & dut.mac_writes & (dut.mac_c.as_value() == word)
-    for age in range(1, loop - 1):
+    for age in ages:
         missed = missed | (valid[age] & (words[age] == word))
     p.check("word_busy", dut.word_busy[0] == missed)
-    p.check("word_is_of_a_tile", ~same | dut.word_busy[0])
-    # With nothing in flight by tile, nothing is by word.
-    p.check(
-        "words_within_tiles",
-        ~missed | (dut.word[0].tile != tile) | dut.accumulating.bit_select(tile, 1),
-    )
     p.cover("results_and_loads", busy & (out == 3))
     p.cover("free_again", _delay(p, goes, mac_depth + 1, "long_ago") & ~busy)
-    p.cover("word_free_again", (loop > 2) & ~missed & valid[-1])
+    p.cover("word_free_again", ~missed & p.past(valid[-1] & (words[-1] == word), "was_missed"))
     return p
 
 
@@ -349,10 +361,10 @@ TASKS = (
     Task(
         name="scoreboard",
         about="tiles and words are claimed as long as they must be, no longer",
-        parameters="4 tiles of 2 words, MAC depth 6, loop 4",
-        build=lambda: scoreboard(_SLOTS, mac_depth=6, loop=4),
-        depth=8,
-        cover=12,
+        parameters="4 tiles of 2 words, MAC depth 8, loop 6",
+        build=lambda: scoreboard(_SLOTS, mac_depth=8, loop=6),
+        depth=9,
+        cover=14,
         quick=True,
     ),
     Task(
@@ -370,8 +382,18 @@ MUTANTS = (
         "scoreboard",
         (
             "a result lands a cycle too soon",
-            "timer.eq(self.mac_depth - 1)",
-            "timer.eq(self.mac_depth - 2)",
+            "max(1, self.mac_depth - self.LATENCY)",
+            "max(1, self.mac_depth - self.LATENCY - 1)",
+        ),
+        (
+            "idle before the last result has landed",
+            "to_land.eq(self.mac_depth - 1)",
+            "to_land.eq(self.mac_depth - 2)",
+        ),
+        (
+            "a load in the issue register does not claim its tile",
+            "loading | _one_hot(self.load_waiting, self.load_tile, tiles)",
+            "loading",
         ),
         (
             "a load that leaves as another lands counts twice",
@@ -383,7 +405,11 @@ MUTANTS = (
             "            _one_hot(self.store_waiting1, self.store_tile1, tiles),\n",
             "",
         ),
-        ("the list of words is too short", "range(1, self.loop - 1)", "range(1, self.loop - 2)"),
+        (
+            "the list of words is too short",
+            "range(1, self.loop - self.WORD_LATENCY)",
+            "range(1, self.loop - self.WORD_LATENCY - 1)",
+        ),
         (
             "the uop that waits is not on the list of words",
             "stages.append((mac_c_waiting, self.mac_c))",

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from hdl.cli import CommandError
 
-from . import control, decode, hazards, issue, l2, numerics, progress, splits, tiles, word_splits
+from . import (
+    control,
+    decode,
+    hazards,
+    issue,
+    l2,
+    line_cut,
+    numerics,
+    progress,
+    splits,
+    tiles,
+    word_splits,
+)
 from .task import Mutant, Task
 
 __all__ = ["GROUPS", "MUTANTS", "TASKS", "task"]
@@ -17,6 +29,7 @@ GROUPS = {
         hazards,
         issue,
         l2,
+        line_cut,
         numerics,
         progress,
         splits,

@@ -248,11 +248,11 @@ def _transposes(p: Proof, w: Walk, first: Signal) -> None:
 
 
 def ldst(cfg: Config) -> Proof:
-    """The walk of a load or store: bytes of rows, cut at line borders, and what is zeroed."""
+    """The walk of a load or store: bytes of rows, and what is zeroed."""
     p = Proof()
     w = Walk(p, LdStSplit(cfg), ldst_fields(cfg))
     m, f, uop, split, inside = p.m, w.fields, w.split.uop, w.split, w.inside
-    rb_log2, line = cfg.row_bytes_log2, cfg.line_bytes
+    rb_log2 = cfg.row_bytes_log2
     slices_last = p.signal(((1 << f.slices_log2) - 1)[:3], "slices_last")
     for name, rule in ldst_rules(cfg, f):
         p.assume(f"fields_{name}", ~w.active | rule)
@@ -279,13 +279,12 @@ def ldst(cfg: Config) -> Proof:
     has_rows = Mux(f.down, group <= f.tile_last, group <= f.group_last) & (slice_ <= slice_last)
     has_rows = p.signal(has_rows, "has_rows")
 
-    # -- the parts of rows -----------------------------------------------------------------
+    # -- the rows --------------------------------------------------------------------------
     # Where they lie: rows of memory a stride apart, groups a pitch, slices side by side.
     tile_at, row_at, group_at = (
         Signal(cfg.addr_bits, name=name) for name in ("tile_at", "row_at", "group_at")
     )
-    whole = p.signal(uop.last == row_end, "whole")
-    with m.If(w.step & moving & whole & (f.down | (slice_ == slice_last))):
+    with m.If(w.step & moving & (f.down | (slice_ == slice_last))):
         with m.If(~f.down & (group != f.group_last)):
             m.d.sync += group_at.eq(group_at + f.pitch)
         with m.Elif(uop.row != rows_last):
@@ -296,77 +295,51 @@ def ldst(cfg: Config) -> Proof:
     with m.If(w.start):
         m.d.sync += [at.eq(w.port.base) for at in (tile_at, row_at, group_at)]
     start = p.signal((group_at + (slice_ << rb_log2))[: cfg.addr_bits], "row_start")
-    p.check("part_inside", ~moving | (has_rows & (uop.row <= rows_last) & (uop.last <= row_end)))
-    p.check("part_not_empty", ~moving | (uop.first <= uop.last))
-    p.check("part_address", ~moving | (uop.addr == (start + uop.first)[: cfg.addr_bits]))
-    to_end = uop.last - uop.first
-    offset = uop.addr[: cfg.line_bytes_log2]
-    p.check("no_line_crossed", ~moving | (offset + to_end < line))
-    p.check("cut_only_at_lines", ~moving | whole | (offset + to_end == line - 1))
-    p.check("tail", ~moving | ((uop.tail == whole) & (uop.half == (whole & f.half))))
+    p.check("row_inside", ~moving | (has_rows & (uop.row <= rows_last)))
+    p.check("whole_row", ~moving | ((uop.first == 0) & (uop.last == row_end) & uop.tail))
+    p.check("address", ~moving | (uop.addr == start))
+    p.check("half", ~moving | (uop.half == f.half))
     p.check("zero", ~w.active | (uop.zero == filling))
     p.check(
         "tile",
         ~w.active | (uop.tile == (f.tile + group * f.group_stride + slice_)[: cfg.tile_bits]),
     )
 
-    here = {"row": uop.row, "group": group, "slice": slice_, "first": uop.first}
-    here |= {"last": uop.last, "row_end": row_end, "rows_last": rows_last}
-    here |= {"slice_last": slice_last, "row_start": start, "more": uop.more, "addr": uop.addr}
-    here |= {"zero": uop.zero}
+    here = {"row": uop.row, "group": group, "slice": slice_, "rows_last": rows_last}
+    here |= {"slice_last": slice_last, "more": uop.more, "addr": uop.addr, "zero": uop.zero}
     old = {name: w.held(value, name) for name, value in here.items()}
     at = Cat(uop.row, group, slice_)
-    was = Cat(old["row"], old["group"], old["slice"])
     follows = Signal(name="follows")
-    with m.If(old["last"] != old["row_end"]):
-        m.d.comb += follows.eq((at == was) & (uop.first == old["last"] + 1))
-    with m.Elif(~f.down & (old["slice"] != old["slice_last"])):
+    with m.If(~f.down & (old["slice"] != old["slice_last"])):
         m.d.comb += follows.eq(
-            (slice_ == old["slice"] + 1)
-            & (Cat(uop.row, group) == Cat(old["row"], old["group"]))
-            & (uop.first == 0)
+            (slice_ == old["slice"] + 1) & (Cat(uop.row, group) == Cat(old["row"], old["group"]))
         )
     with m.Elif(~f.down & (old["group"] != f.group_last)):
         m.d.comb += follows.eq(
-            (group == old["group"] + 1) & (uop.row == old["row"]) & (Cat(slice_, uop.first) == 0)
+            (group == old["group"] + 1) & (uop.row == old["row"]) & (slice_ == 0)
         )
     with m.Elif(old["row"] != old["rows_last"]):
         m.d.comb += follows.eq(
-            (uop.row == old["row"] + 1)
-            & (group == Mux(f.down, old["group"], 0))
-            & (Cat(slice_, uop.first) == 0)
+            (uop.row == old["row"] + 1) & (group == Mux(f.down, old["group"], 0)) & (slice_ == 0)
         )
     with m.Else():
-        m.d.comb += follows.eq(
-            f.down & (group == old["group"] + 1) & (Cat(uop.row, slice_, uop.first) == 0)
-        )
-    follows_zero = (group == old["group"] + 1) & (Cat(uop.row, slice_, uop.first) == 0)
-    p.check("starts_at_zero", ~(moving & w.fresh) | (Cat(at, uop.first) == 0))
+        m.d.comb += follows.eq(f.down & (group == old["group"] + 1) & (Cat(uop.row, slice_) == 0))
+    follows_zero = (group == old["group"] + 1) & (Cat(uop.row, slice_) == 0)
+    p.check("starts_at_zero", ~(moving & w.fresh) | (at == 0))
     p.check("successor", ~moving | w.fresh | Mux(old["zero"], f.down & follows_zero, follows))
 
-    # A promised successor comes, and continues the burst.
-    bus = cfg.bus_bytes_log2
-    beat = uop.addr >> bus
-    old_beat = (old["addr"] + old["last"] - old["first"])[: cfg.addr_bits] >> bus
+    # A promised successor comes, is of a tile that is still needed, and lies just behind.
     promised = p.signal(w.active & ~w.fresh & old["more"], "promised")
-    p.check(
-        "promise_is_kept",
-        ~promised
-        | (
-            moving
-            & (uop.first == 0)
-            & (start == (old["row_start"] + cfg.row_bytes)[: cfg.addr_bits])
-            & (uop.addr >> cfg.line_bytes_log2 == old["addr"] >> cfg.line_bytes_log2)
-            & ((beat == old_beat) | (beat == old_beat + 1))
-        ),
-    )
+    behind = (old["addr"] + cfg.row_bytes)[: cfg.addr_bits]
+    p.check("promise_is_kept", ~promised | (moving & split.valid & (uop.addr == behind)))
+    p.check("no_promise_of_what_is_given_up", ~w.active | ~uop.more | ~split.free)
     p.check("no_promise_at_the_end", ~w.done | ~uop.more)
 
     # -- zeroing ---------------------------------------------------------------------------
     fill_row = p.signal(Mux(has_rows, rows_last + 1, 0), "fill_row")
     p.check("zero_only_if_asked", ~zeroing | f.fill)
     p.check("fields_of_a_tile", ~zeroing | (number <= f.tiles))
-    p.check("rows_before_zeros", ~zeroing | ~f.down | (Cat(slice_, uop.first) == 0) | has_rows)
+    p.check("rows_before_zeros", ~zeroing | ~f.down | (slice_ == 0) | has_rows)
     some_tile, some_row = p.const(3, "some_tile"), p.const(cfg.rows_log2, "some_row")
     some_group = p.signal((some_tile >> f.slices_log2)[:3], "some_group")
     some_slice = p.signal((some_tile & slices_last)[:3], "some_slice")
@@ -413,7 +386,7 @@ def ldst(cfg: Config) -> Proof:
 
     # -- the end ---------------------------------------------------------------------------
     key = (Mux(f.down, group, 0), filling, Mux(filling, Mux(f.down, 0, number), uop.row))
-    key += (Mux(filling, fill_more, group), Mux(filling, block, slice_), uop.first)
+    key += (Mux(filling, fill_more, group), Mux(filling, block, slice_))
     key = [p.signal(part, f"key{index}") for index, part in enumerate(key)]
     before = [p.past(part, f"key{index}_before") for index, part in enumerate(key)]
     moved = p.past(advance, "advanced")
@@ -421,8 +394,8 @@ def ldst(cfg: Config) -> Proof:
     p.check(
         "waits", moved | ~(w.active & p.past(w.active, "was_active")) | (Cat(before) == Cat(key))
     )
-    last_part = moving & whole & (uop.row == rows_last)
-    last_part = last_part & Mux(
+    last_row = moving & (uop.row == rows_last)
+    last_row = last_row & Mux(
         f.down,
         (group == f.tiles) & (~f.fill | (fill_row == cfg.rows)),
         (slice_ == slice_last) & (group == f.group_last) & ~f.fill,
@@ -432,18 +405,29 @@ def ldst(cfg: Config) -> Proof:
         & (number == f.tiles)
         & (~split.valid | (uop.row >> cfg.m_par_log2 == cfg.blocks - 1))
     )
-    p.check("ends_with_the_last", w.done == (advance & (last_part | last_zero)))
+    p.check("ends_with_the_last", w.done == (advance & (last_row | last_zero)))
     p.check("idle_only_along", split.valid | ~w.active | (filling & ~f.down))
 
     # Downwards a tile is given up with its last uop; along the rows none is.
-    here_last = (moving & whole & (uop.row == rows_last) & (~f.fill | (fill_row == cfg.rows))) | (
+    here_last = (moving & (uop.row == rows_last) & (~f.fill | (fill_row == cfg.rows))) | (
         zeroing & (uop.row >> cfg.m_par_log2 == cfg.blocks - 1)
     )
     p.check("free", ~w.active | (split.free == (f.down & here_last)))
 
     # What keeps the induction on the track of reachable states.
-    bases = (inside("row_base") == row_at) & (~f.down | (inside("tile_base") == tile_at))
-    p.check("bases", ~moving | bases)
+    places = (inside("row_at") == row_at) & (inside("group_at") == group_at)
+    below = (tile_at + (f.stride << cfg.rows_log2))[: cfg.addr_bits]
+    p.check("places", ~moving | places)
+    p.check("place_below", ~(w.active & f.down) | (inside("tile_next") == below))
+    p.check(
+        "all_rows",
+        ~w.active
+        | (
+            (inside("all_most") == (f.rows_most == cfg.rows - 1))
+            & (inside("all_last") == (f.rows_last == cfg.rows - 1))
+            & (inside("pitch_full") == (f.pitch == cfg.row_bytes << f.slices_log2))
+        ),
+    )
     past_groups = p.signal(Mux(f.down, 0, group * f.pitch), "past_groups")
     p.check("groups", ~moving | (group_at == (row_at + past_groups)[: cfg.addr_bits]))
     p.check(
@@ -453,17 +437,16 @@ def ldst(cfg: Config) -> Proof:
     p.check(
         "next_tile",
         ~(zeroing & f.down & (group < f.tile_last))
-        | (bases & (inside("addr") == tile_at) & (row_at == tile_at) & (group_at == tile_at)),
+        | (places & (inside("addr") == tile_at) & (row_at == tile_at) & (group_at == tile_at)),
     )
     p.check("not_filling", ~moving | ~fill_more)
-    p.check("first_while_zeroing", ~zeroing | (inside("first") == 0))
     p.check("row_while_zeroing", ~zeroing | (inside("row") == 0))
     p.check("slice_down", ~(w.active & f.down) | (slice_ == 0))
     p.check("block_to_zero", ~(zeroing & fill_more) | (block > (fill_row >> cfg.m_par_log2)))
     p.check("zeros_wanted", ~(zeroing & f.down) | (fill_row != cfg.rows))
     p.check("slice_inside", ~w.active | (slice_ <= slices_last))
 
-    p.cover("cut_at_a_line", w.step & ~whole & moving)
+    p.cover("rows_apart", w.step & moving & ~uop.more & (uop.row != rows_last) & f.down)
     p.cover("burst_of_rows", promised & w.step & (uop.row != 0))
     p.cover("loaded_and_zeroed", w.done & ~w.fresh & f.fill & ~f.down & (f.rows_last == 1))
     p.cover("zeroed_down", w.done & f.fill & f.down & (f.tile_last == 1) & (f.tiles == 2))
@@ -632,8 +615,8 @@ TASKS = (
     ),
     Task(
         name="ldst_split",
-        about="every byte once, no line crossed, zeros once, ends",
-        parameters="8 tiles, rows 4 x 64 bit, lines of 64 bytes",
+        about="every byte once, zeros once, ends",
+        parameters="8 tiles, rows 4 x 64 bit",
         build=lambda: ldst(_NARROW),
         depth=2,
         cover=24,
@@ -707,19 +690,14 @@ MUTANTS = (
         "hdl/issue/split.py",
         "ldst_split",
         (
-            "a part may end a byte behind the line",
-            "cut.eq(room < (row_end - first) + 1)",
-            "cut.eq(room < row_end - first)",
+            "a row of several groups ends with the first",
+            "down | (last_slice & (group == fields.group_last))",
+            "down | last_slice",
         ),
         (
-            "after a cut the row starts again",
-            "m.d.sync += [addr.eq(next_addr), first.eq(last + 1)]",
-            "m.d.sync += [addr.eq(next_addr), first.eq(0)]",
-        ),
-        (
-            "the next group lies a row further on",
-            "Mux(last_slice, fields.pitch - (slice_ << rb_log2), row_bytes) - first",
-            "row_bytes - first",
+            "the next group lies behind the last slice",
+            "next_group.eq(group_at + fields.pitch)",
+            "next_group.eq(addr + row_bytes)",
         ),
         (
             "zeroing starts a row late",
@@ -727,14 +705,19 @@ MUTANTS = (
             "fill_row.eq(Mux(active, rows_last + 2, 0))",
         ),
         (
-            "a burst is promised across the line",
-            "            & (next_start < cfg.line_bytes)\n",
-            "",
+            "a burst is promised where groups have gaps",
+            "[rb_log2:] == slices_last) & pitch_full",
+            "[rb_log2:] == slices_last)",
         ),
         (
             "downwards the next tile is one row on",
-            "Mux(next_tile_down, to_next_tile, fields.stride)",
-            "fields.stride",
+            "tile_next.eq(tile_next + below(fields.stride, registers))",
+            "tile_next.eq(tile_next + fields.stride)",
+        ),
+        (
+            "the rows of the last tile are those of the others",
+            "Mux(few_rows, row == fields.rows_last, row == fields.rows_most)",
+            "row == fields.rows_most",
         ),
     ),
     *mutants(
