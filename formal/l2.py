@@ -451,7 +451,7 @@ TASKS = (
         build=lambda: load(_ONE_BEAT),
         mode="bmc",
         timeout=1500,
-        depth=13,
+        depth=12,
         cover=16,
     ),
     Task(
@@ -461,7 +461,7 @@ TASKS = (
         build=lambda: load(_TWO_BEATS),
         mode="bmc",
         timeout=1500,
-        depth=12,
+        depth=11,
         cover=16,
     ),
     Task(
