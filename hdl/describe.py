@@ -16,6 +16,7 @@ from .config import REGISTERS, Config
 from .formats import Format
 from .interfaces import OPERAND_TILES, transpose_parts
 from .issue.decode import Decode
+from .issue.slots import Slots
 from .mac.pipe import MacPipe, MacTiming
 from .mac.plan import FormatPlan, MacPlan
 from .tilefile.bank import READS
@@ -36,9 +37,6 @@ __all__ = [
     "storage_rows",
     "vector_rows",
 ]
-
-DISPATCH_TO_UOP = 2
-"""Cycles from an instruction's dispatch to the transfer of its first uop (hdl/issue/slots.py)."""
 
 
 @dataclass(frozen=True)
@@ -158,14 +156,14 @@ def result_latency(cfg: Config, uop_cycles: int) -> int:
     ----------
     uop_cycles : cycles in which its uops start, one after the other.
     """
-    return Decode.STAGES + DISPATCH_TO_UOP + MacTiming.of(cfg).depth + uop_cycles - 1
+    return Decode.STAGES + Slots.LATENCY + MacTiming.of(cfg).depth + uop_cycles - 1
 
 
 def _latency(cfg: Config) -> Table:
     timing = MacTiming.of(cfg)
     rows = (
         ("from the request to its dispatch", Decode.STAGES),
-        ("from the dispatch to the first uop", DISPATCH_TO_UOP),
+        ("from the dispatch to the first uop", Slots.LATENCY),
         ("from a uop to the write of its result, every format", timing.depth),
         ("W, from a read of C until a read sees the new value", timing.loop),
     )
@@ -372,7 +370,7 @@ class PointwiseTiming:
             uop_cycles=words,
             latency=result_latency(cfg, words),
             dependent=MacTiming.of(cfg).depth + words,
-            scalar=DISPATCH_TO_UOP + words + MacPipe.operand_stages(cfg),
+            scalar=Slots.LATENCY + words + MacPipe.operand_stages(cfg),
         )
 
 

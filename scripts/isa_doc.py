@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from hdl import isa
 from hdl.cli import CommandError, Parser, check_writable, run_command, write_whole
 from hdl.config import Config, ConfigError, preset
-from hdl.describe import DISPATCH_TO_UOP, format_pairs
+from hdl.describe import format_pairs
 from hdl.interfaces import transpose_parts
 from hdl.isa.fields import Instruction, OperandKind
+from hdl.issue.slots import Slots
 from hdl.mac.pipe import MacTiming
 from hdl.units.lane_plan import expansion, vector_pairs
 from hdl.units.move import MoveUnit
@@ -67,7 +68,7 @@ def _numbers(cfg: Config) -> dict[str, object]:
         "mma_latency": timing.depth,
         "transpose_cycles": cfg.blocks * transpose_parts(cfg),
         "trans_cycles": 2 * cfg.blocks,
-        "get_latency": DISPATCH_TO_UOP + MoveUnit.LATENCY,
+        "get_latency": Slots.LATENCY + MoveUnit.LATENCY,
     }
 
 

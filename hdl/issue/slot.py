@@ -76,7 +76,7 @@ class Slot(wiring.Component):
         self.cfg = cfg
         self.loop = loop
         self.waits = Signal(mma_waits())
-        others = cfg.slots - 1
+        others = max(1, cfg.slots - 1)  # of a single slot: none, and that never does anything
         super().__init__(
             {
                 "start": In(1),
@@ -172,13 +172,13 @@ class Slot(wiring.Component):
         def has(tiles, tile):
             return tiles.bit_select(tile, 1)
 
-        others = range(cfg.slots - 1)
+        others = range(len(self.ending))
         operands = Signal()  # blocked, as are the following
         target = Signal()
-        follows = Signal(cfg.slots - 1)  # an older mma
+        follows = Signal.like(self.ending)  # an older mma
         results = Signal()
         word = Signal()
-        adds_to = Signal(cfg.slots - 1)
+        adds_to = Signal.like(self.ending)
         m.d.comb += [
             operands.eq(
                 Mux(
@@ -219,8 +219,8 @@ class Slot(wiring.Component):
 
         # -- the offer -----------------------------------------------------------------------------
         # For each other slot: its last uop must go before the uop that is checked; before this one.
-        to_follow = Signal(cfg.slots - 1)
-        behind = Signal(cfg.slots - 1)
+        to_follow = Signal.like(self.ending)
+        behind = Signal.like(self.ending)
         behind_next = Signal.like(behind)
         is_behind = Signal()
         m.d.comb += behind_next.eq((behind | Mux(passes, to_follow, 0)) & ~self.leaves)
@@ -301,12 +301,21 @@ class Slot(wiring.Component):
             ]
 
         # -- for those who watch -------------------------------------------------------------------
-        waits = again & is_mma & ~offer_full
+        # A uop that was blocked is told to wait for that until it issues.
+        why = Signal.like(self.waits)
+        told = Signal.like(self.waits)
         m.d.comb += [
-            self.waits.operands.eq(waits & operands & ~won),
-            self.waits.c_tile.eq(waits & ((target & ~won) | results)),
-            self.waits.c_word.eq((waits & word) | (offer_full & offer.held_c & missed)),
+            why.operands.eq(operands & ~won),
+            why.c_tile.eq((target & ~won) | results),
+            why.c_word.eq(word),
+            self.waits.eq(Mux(is_mma & ~offer_full, Mux(again & ~free, why, told), told)),
         ]
+        with m.If(self.step):
+            m.d.sync += told.eq(0)
+        with m.If(is_mma & (again | takes) & ~free):
+            m.d.sync += told.eq(why)
+        with m.If(offer_full & offer.held_c & missed):
+            m.d.comb += self.waits.c_word.eq(1)
         return m
 
     def _mma(self, uop):

@@ -52,6 +52,9 @@ class Slots(wiring.Component):
     Source: seed 001 section 4.2; architecture.md section 1.
     """
 
+    LATENCY = 5
+    """Cycles from an instruction's dispatch to the transfer of its first uop."""
+
     def __init__(self, cfg: Config, *, mac_depth: int, loop: int, activity: bool = False):
         self.cfg = cfg
         self.activity = activity
