@@ -187,7 +187,9 @@ def share_modules(text: str, *, ports: tuple[str, ...] = ()) -> str:
     )
 
 
-def rtlil_text(component: wiring.Component, name: str, *, share: bool = True) -> str:
+def rtlil_text(
+    component: wiring.Component, name: str, *, share: bool = True, platform: object = None
+) -> str:
     """RTLIL of `component` as module `name`, without source locations.
 
     Parameters
@@ -195,13 +197,16 @@ def rtlil_text(component: wiring.Component, name: str, *, share: bool = True) ->
     component : what to write; its signature gives the ports.
     name : name of the top module.
     share : keep one copy of equal modules (`share_modules`).
+    platform : what the design is made for, if anything.
     """
     if not share:
-        return rtlil.convert(component, name=name, emit_src=False)
-    sharing = Sharing(name)
+        return rtlil.convert(component, name=name, platform=platform, emit_src=False)
+    sharing = Sharing(name, platform)
     text = rtlil.convert(component, name=name, platform=sharing, emit_src=False)
     for template in sharing.templates.values():  # children after their parents
-        text += rtlil.convert(template.component, name=template.name, emit_src=False)
+        text += rtlil.convert(
+            template.component, name=template.name, platform=platform, emit_src=False
+        )
     members = component.signature.flatten(component)
     return share_modules(text, ports=tuple("__".join(map(str, path)) for path, _, _ in members))
 

@@ -15,7 +15,7 @@ from amaranth.hdl import ClockSignal, Fragment, Instance, ResetSignal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-__all__ = ["Sharing", "Template", "shared"]
+__all__ = ["Sharing", "Template", "shared", "target"]
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,12 @@ class Sharing:
     Parameters
     ----------
     top : name of the top module; names of templates start with it.
+    platform : what the design is made for, if anything.
     templates : what was asked for so far, in that order.
     """
 
     top: str
+    platform: object = None
     templates: dict[Hashable, Template] = field(default_factory=dict)
 
     def template(self, make: Callable[..., wiring.Component], arguments: tuple) -> Template:
@@ -72,6 +74,11 @@ class _Copy(wiring.Component):
             direction = "i" if member.flow is In else "o"
             ports[f"{direction}_{'__'.join(map(str, path))}"] = value
         return Instance(self.template.name, **ports)
+
+
+def target(platform: object) -> object:
+    """What the design is made for: the platform itself, or that for which `Sharing` stands in."""
+    return platform.platform if isinstance(platform, Sharing) else platform
 
 
 def shared(

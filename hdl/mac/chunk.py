@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .logic import any_of, mux_one_hot
+from .logic import any_of, mux_one_hot, pick
 from .plan import MacPlan
 
 __all__ = ["ChunkRead", "chunk_row", "elements"]
@@ -80,15 +80,9 @@ class ChunkRead(wiring.Component):
             step = min(size // unit for size in sizes if size // unit > j)
             count = plan.cfg.row_bits // unit // step
             options = [self.row.word_select(j + step * i, unit) for i in range(count)]
+            low = (step * unit // 8).bit_length() - 1
             word = Signal(unit, name=f"word{j}")
-            if count == 1:
-                m.d.comb += word.eq(options[0])
-            else:
-                low = (step * unit // 8).bit_length() - 1
-                with m.Switch(self.byte[low : low + (count - 1).bit_length()]):
-                    for i, option in enumerate(options):
-                        with m.Case(i):
-                            m.d.comb += word.eq(option)
+            m.d.comb += word.eq(pick(options, self.byte[low : low + (count - 1).bit_length()]))
             words.append(word)
         return Cat(words)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..interfaces import mac_flags
@@ -61,45 +61,67 @@ class IntegerAccumulator(wiring.Component):
         total = self.total ^ flip.replicate(len(self.total)).as_signed()
         # The lowest bit carries in the one that completes a negation, in a single carry chain.
         carried = Cat(flip, aligned).as_signed() + Cat(flip, total).as_signed()
-        m.d.sync += frame.eq(carried[1:].as_signed())
-        value, inexact = frame, Const(0, 1)
-        if plan.shifts != (0,):
-            value, inexact = self._round(m, frame)
-        self._encode(m, value, inexact)
+        with_c = Signal(signed(plan.frame_bits), name="with_c")
+        m.d.comb += with_c.eq(carried[1:].as_signed())
+        m.d.sync += frame.eq(with_c)
+        if plan.shifts == (0,):
+            self._encode(m, frame, self._clamp(m, with_c, self.control_add), Const(0, 1))
+        else:
+            value, before, inexact = self._round(m, frame)
+            self._encode(m, value, self._clamp(m, before, self.control_round), inexact)
         return m
 
-    def _round(self, m: Module, frame: Signal) -> tuple[Signal, Signal]:
-        """`frame` without the fraction bits that the output drops, rounded, registered."""
+    def _round(self, m: Module, frame: Signal) -> tuple[Signal, Signal, Signal]:
+        """`frame` without the fraction bits that the output drops, rounded.
+
+        Registered, before its register, and whether bits were dropped.
+        """
         control = self.control_round
         shifts = list(enumerate(self.plan.shifts))
         kept = mux_one_hot([(control.shift[i], frame >> n) for i, n in shifts])
         guard = any_of(control.shift[i] & frame[n - 1] for i, n in shifts if n)
         rest = any_of(control.shift[i] & frame[: n - 1].any() for i, n in shifts if n > 1)
         up = round_integer(control.rnd, negative=frame[-1], lsb=kept[0], guard=guard, rest=rest)
+        rounded = Signal(signed(len(frame)), name="with_carry")
+        m.d.comb += rounded.eq(kept + Cat(up, Const(0, 1)).as_signed())
         value = Signal(signed(len(frame)), name="rounded", reset_less=True)
-        m.d.sync += value.eq(kept + Cat(up, Const(0, 1)).as_signed())
-        return value, register(m, "dropped", guard | rest)
+        m.d.sync += value.eq(rounded)
+        return value, rounded, register(m, "dropped", guard | rest)
 
-    def _encode(self, m: Module, value: Signal, inexact: Value) -> None:
+    COMPARED_BITS = 4
+    """Neighbouring bits that are compared before the register of the sum: inputs of a LUT."""
+
+    def _clamp(self, m: Module, value: Value, control: data.View) -> Value:
+        """Whether the output clamps `value`, which is in the stage of `control`, a cycle later.
+
+        A number fits if its sign and all bits above the output's width are equal. Few neighbours
+        at a time are compared in the stage that makes the number, which leaves little to the next.
+        """
+        clamps = []
+        top = len(value)
+        for bits in sorted({out.bits for out in self.plan.outputs}, reverse=True):
+            if bits >= len(value):
+                continue
+            differ = []
+            for low in range(bits - 1, top - 1, self.COMPARED_BITS - 1):
+                part = value[low : min(low + self.COMPARED_BITS, top)]
+                differ.append(register(m, f"differ_from{low}", part.any() & ~part.all()))
+            # What overflows a width overflows the narrower ones too.
+            narrower = [i for i, out in enumerate(self.plan.outputs) if out.bits <= bits]
+            limited = control.sat & any_of(control.out[i] for i in narrower)
+            clamps.append(any_of(differ) & register(m, f"limited_to{bits}", limited))
+            top = bits
+        clamp = Signal(name="clamp")
+        m.d.comb += clamp.eq(any_of(clamps))
+        return clamp
+
+    def _encode(self, m: Module, value: Signal, clamp: Value, inexact: Value) -> None:
         control, outputs, bits = self.control_out, self.plan.outputs, self.plan.out_bits
-        # Widest output first: what overflows it overflows the narrower ones too.
-        overflows = []
-        beyond: Value = Const(0, 1)
-        top = len(value) - 1
-        for i, out in sorted(enumerate(outputs), key=lambda item: -item[1].bits):
-            if out.bits < len(value):
-                below = value[out.bits - 1 : top]
-                step = Signal(name=f"beyond_{out.name}")
-                m.d.comb += step.eq(beyond | (below ^ value[-1].replicate(len(below))).any())
-                overflows.append(control.out[i] & step)
-                beyond, top = step, out.bits - 1
         largest = mux_one_hot(
             [(control.out[i], Const((1 << (o.bits - 1)) - 1, bits)) for i, o in enumerate(outputs)]
         )
         limit = largest ^ value[-1].replicate(bits)
-        clamp = Signal(name="clamp")
         m.d.comb += [
-            clamp.eq(any_of(overflows) & control.sat),
             self.d.eq(Mux(clamp, limit, self._wrap(value))),
             self.flags.sat_hit.eq(clamp),
             self.flags.inexact.eq(inexact),

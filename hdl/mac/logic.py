@@ -10,6 +10,7 @@ __all__ = [
     "any_of",
     "leading_zeros",
     "mux_one_hot",
+    "pick",
     "pick_bits",
     "shift_left",
     "shift_left_top",
@@ -37,6 +38,21 @@ def mux_one_hot(options: Sequence[tuple[Value, Value | int]]) -> Value:
         if is_signed and not result.shape().signed:
             result = result.as_signed()
     return result
+
+
+def pick(values: Sequence[Value], index: Value) -> Value:
+    """`values[index]`, a tree of multiplexers: no decoder, as a `Switch` would give.
+
+    Parameters
+    ----------
+    values : as many as there are values of `index`, all of one width.
+    index : as wide as that takes.
+    """
+    values = list(values)
+    for bit in index:
+        values = [Mux(bit, high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
+    (value,) = values
+    return value
 
 
 def pick_bits(

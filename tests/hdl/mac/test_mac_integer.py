@@ -154,7 +154,7 @@ def test_sizes_are_stated():
         plan = MacPlan(cfg)
         assert plan.c_delay >= plan.MIN_C_DELAY
         assert plan.latency - plan.c_delay <= 11
-    assert (MacPlan(Config()).c_delay, MacPlan(Config()).latency) == (4, 8)
+    assert (MacPlan(Config()).c_delay, MacPlan(Config()).latency) == (5, 9)
 
 
 def test_verilog_has_no_empty_wires():
