@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from .build import BoardSpec, main
+from .ecp5 import Ecp5
 
 __all__ = ["SPEC"]
 
@@ -13,7 +14,10 @@ __all__ = ["SPEC"]
 def _platform() -> Any:
     from amaranth_boards.icepi_zero import IcepiZero1_3Platform
 
-    return IcepiZero1_3Platform()
+    class Platform(Ecp5, IcepiZero1_3Platform):
+        """The board, with what its FPGA has."""
+
+    return Platform()
 
 
 SPEC = BoardSpec(

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from .build import BoardSpec, main
+from .ecp5 import Ecp5
 
 __all__ = ["SPEC"]
 
@@ -13,7 +14,10 @@ __all__ = ["SPEC"]
 def _platform() -> Any:
     from amaranth_boards.ulx3s import ULX3S_85F_Platform
 
-    return ULX3S_85F_Platform()
+    class Platform(Ecp5, ULX3S_85F_Platform):
+        """The board, with what its FPGA has."""
+
+    return Platform()
 
 
 SPEC = BoardSpec(

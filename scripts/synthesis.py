@@ -16,6 +16,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from boards.ecp5 import Ecp5
 from hdl.cli import CommandError
 from hdl.config import Config
 from hdl.emit import rtlil_text
@@ -105,7 +106,7 @@ def need(*packages: str) -> None:
 
 def measure_area(cfg: Config) -> Area:
     """Cells of the MAC array of `cfg`, the sub-arrays synthesised once and counted each."""
-    text = rtlil_text(MacArray(cfg), _TOP)
+    text = rtlil_text(MacArray(cfg), _TOP, platform=Ecp5())
     # A border round the sub-arrays keeps them one module; the rest is flattened on either side.
     borders = (f"setattr -mod -set keep_hierarchy 1 {name}" for name in _SUB_ARRAY.findall(text))
     script = "\n".join(
@@ -129,7 +130,7 @@ def measure_area(cfg: Config) -> Area:
 
 def measure_clock(cfg: Config) -> Clock:
     """Highest clock of the MAC array of `cfg`, placed and routed alone, ports left open."""
-    text = rtlil_text(MacArray(cfg), _TOP, share=False)
+    text = rtlil_text(MacArray(cfg), _TOP, share=False, platform=Ecp5())
     script = f"read_rtlil {_TOP}.il\n{_HIDE}\n{YOSYS_COMMAND} -top {_TOP} -json {_TOP}.json"
     files = ("--json", f"{_TOP}.json", "--report", "report.json", "-l", "run.log", "-q")
     arguments = [*NEXTPNR_COMMAND.split()[1:], *files]

@@ -28,6 +28,10 @@ def test_dry_run_writes_the_netlist_and_its_constraints(name, tmp_path, monkeypa
     assert main(spec, [*SMALL, "--dry-run", "-o", str(tmp_path / "b")]) == 0
     netlist = (tmp_path / "b" / "top.il").read_text()
     assert "cell \\EHXPLLL " in netlist and "parameter \\CLKOP_DIV " in netlist
+    # A row of eight lanes, each a multiplier block with the registers inside.
+    assert netlist.count("cell \\MULT18X18D ") == 8
+    for place in ("INPUTA", "INPUTB", "OUTPUT"):
+        assert netlist.count(f'parameter \\REG_{place}_CLK "CLK0"') == 8
     constraints = (tmp_path / "b" / "top.lpf").read_text()
     assert f'FREQUENCY PORT "{pin}_0__io" {mhz}000000.0 HZ' in constraints
     for port in ("uart_0__rx__io", "uart_0__tx__io", "led_0__io", "led_1__io"):

@@ -12,6 +12,7 @@ import pytest
 from yosys_tool import run_yosys
 
 from boards.build import SCRIPT_AFTER_READ
+from boards.ecp5 import Ecp5
 from hdl.config import Config, preset
 from hdl.core import Core
 from hdl.emit import rtlil_text
@@ -46,11 +47,12 @@ def _library(folder: Path) -> Path:
 
 def replay(cfg: Config, folder: Path, monkeypatch: pytest.MonkeyPatch, change: str = "") -> str:
     """The last line of a replay on the netlist; `change` is yosys commands after synthesis."""
-    (folder / "core.il").write_text(rtlil_text(Core(cfg), "core", share=False))
+    text = rtlil_text(Core(cfg), "core", share=False, platform=Ecp5())
+    (folder / "core.il").write_text(text)
     run_yosys(
         f"read_rtlil core.il\n{SCRIPT_AFTER_READ}\n{SYNTHESIS}\n{change}\nselect -assert-any "
-        "t:MULT18X18D\nselect -assert-any t:TRELLIS_DPR16X4\nselect -assert-none t:$mul\n"
-        "write_verilog -noattr netlist.v\n",
+        "t:MULT18X18D r:REG_OUTPUT_CLK=CLK0 %i\nselect -assert-any t:TRELLIS_DPR16X4\n"
+        "select -assert-none t:$mul\nwrite_verilog -noattr netlist.v\n",
         folder,
         timeout=3600,
     )
