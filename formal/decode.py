@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
+from amaranth.lib.wiring import In
 
 from hdl import isa
 from hdl.config import Config
 from hdl.interfaces import ERROR_BADGEOM, ERROR_NONE, InstrKind, host_request
 from hdl.isa import Csr, MsState
-from hdl.issue.count_stage import CountStage
-from hdl.issue.csr import CsrFile, mxinfo
-from hdl.issue.decode import Decode
-from hdl.issue.format_stage import FormatStage
-from hdl.issue.mode_stage import ModeStage
+from hdl.issue.access_stage import AccessStage
+from hdl.issue.csr import CsrFile, CsrSelect, csr_order, mxinfo
+from hdl.issue.decode import CHECKS, Decode
 from hdl.issue.stages import stage_layouts
-from hdl.issue.tile_stage import TileStage
 from hdl.issue.word_stage import WordStage
 
 from .contracts import ldst_rules, move_rules
-from .harness import Proof
+from .harness import Inside, Proof
 from .task import Task, mutants
 
 __all__ = ["MUTANTS", "TASKS"]
@@ -26,20 +24,33 @@ __all__ = ["MUTANTS", "TASKS"]
 _CLASSES = ("mmacc", "load", "store", "move", "vector", "fence", "release", "wb")
 
 
+def _csr_file(p: Proof, cfg: Config) -> tuple[CsrFile, CsrSelect, Inside]:
+    """The CSRs, accessed by any number; and what is inside."""
+    which = CsrSelect(cfg)
+    p.add("which", which, free=True)
+    dut = CsrFile(cfg)
+    inside = p.add("csrs", dut)
+    for path, member, value in dut.signature.flatten(dut):
+        if member.flow is In and path != ("select",):
+            name = f"csrs_{'_'.join(map(str, path))}"
+            p.m.d.comb += Value.cast(value).eq(p.any(len(Value.cast(value)), name))
+    p.m.d.comb += dut.select.eq(which.select)
+    return dut, which, inside
+
+
 def csrs(cfg: Config) -> Proof:
     """Every CSR holds what software wrote; sticky bits rise by events and fall by software only."""
     p = Proof()
     m = p.m
-    dut = CsrFile(cfg)
-    inside = p.add("csrs", dut, free=True)
+    dut, which, inside = _csr_file(p, cfg)
     base = cfg.csr_base
     reset = {Csr.MXCFG: isa.MXCFG_BITS, Csr.MXTILE: isa.MXTILE_BITS, Csr.MXSTATUS: 8}
     stored = {}
     for csr, bits in reset.items():
         stored[csr] = Signal(bits, name=f"model_{csr.name.lower()}", init=isa.CSR_RESET[csr])
     state = Signal(2, name="model_ms", init=MsState.INITIAL)
-    names = {csr: p.signal(dut.number == base + csr, f"is_{csr.name.lower()}") for csr in Csr}
-    is_state = p.signal(dut.number == 0x802, "is_xmcsr")
+    names = {csr: p.signal(which.number == base + csr, f"is_{csr.name.lower()}") for csr in Csr}
+    is_state = p.signal(which.number == 0x802, "is_xmcsr")
 
     with m.If(dut.write & is_state):
         m.d.sync += state.eq(dut.write_data)
@@ -62,10 +73,10 @@ def csrs(cfg: Config) -> Proof:
     p.check("state", inside("state") == state)
     p.check("off", dut.off == (state == MsState.OFF))
     exists = is_state | names[Csr.MXINFO] | Cat(names[csr] for csr in stored).any()
-    p.check("known", dut.known == exists)
-    p.check("read_only", dut.read_only == names[Csr.MXINFO])
-    p.check("status_waits_for_all", dut.after_all == names[Csr.MXSTATUS])
-    p.check("state_waits_for_decode", dut.after_decode == is_state)
+    p.check("known", which.known == exists)
+    p.check("read_only", which.read_only == names[Csr.MXINFO])
+    p.check("status_waits_for_all", which.after_all == names[Csr.MXSTATUS])
+    p.check("state_waits_for_decode", which.after_decode == is_state)
 
     # The rule in its own words, beside the model.
     status = inside("mxstatus")
@@ -86,9 +97,8 @@ def csrs(cfg: Config) -> Proof:
 def register_csrs(cfg: Config) -> Proof:
     """The CSRs of the front end `xuantie`, likewise; xmxsat is the sticky one."""
     p = Proof()
-    dut = CsrFile(cfg)
-    inside = p.add("csrs", dut, free=True)
-    is_csr = {csr: p.signal(dut.number == csr, f"is_{csr.name.lower()}") for csr in isa.XCsr}
+    dut, which, inside = _csr_file(p, cfg)
+    is_csr = {csr: p.signal(which.number == csr, f"is_{csr.name.lower()}") for csr in isa.XCsr}
     events = {
         isa.XCsr.XMSIZE: (dut.resize, dut.new_size),
         isa.XCsr.XMXSAT: (dut.saturated, Const(1)),
@@ -96,10 +106,10 @@ def register_csrs(cfg: Config) -> Proof:
     for csr, facts in isa.XUANTIE_CSRS.items():
         name, access = csr.name.lower(), facts.access
         here = is_csr[csr]
-        p.check(f"{name}_exists", ~here | dut.known)
+        p.check(f"{name}_exists", ~here | which.known)
         read_only = access is isa.XuanTieAccess.READ_ONLY
-        p.check(f"{name}_access", ~here | (dut.read_only == read_only))
-        p.check(f"{name}_waits", ~here | (dut.after_all == facts.waits))
+        p.check(f"{name}_access", ~here | (which.read_only == read_only))
+        p.check(f"{name}_waits", ~here | (which.after_all == facts.waits))
         if facts.reset is None:
             value = p.past(dut.value, f"{name}_read")
             again = here & p.past(here, f"{name}_was_read")
@@ -131,28 +141,67 @@ def traps(cfg: Config) -> Proof:
     dut = Decode(cfg)
     inside = p.add("decode", dut, free=True)
     layouts = stage_layouts(cfg)
-    stages = {name: inside(name, layout) for name, layout in layouts.items()}
-    full = {name: inside(f"{name}_full") for name in "abcdef"}
-    leaves = {name: inside(f"{name}_leaves") for name in "abcdef"}
-    word = inside.part("word")
-    csr = word.part("csr")
-    f = stages["f"]
+    names = "bcdefghij"
+    stages = {name: inside(name, layouts[name]) for name in names}
+    full = {name: inside(f"{name}_full") for name in ("a", *names)}
+    leaves = {name: inside(f"{name}_leaves") for name in full}
+    access, last, answer = (inside.part(name) for name in ("access", "last", "answer"))
+    csr = access.part("csr")
+    # K holds two instructions: the one that answers next, and one more while that waits.
+    k = {name: last(name, layouts["k"]) for name in ("item", "spare")}
+    k_full = {"item": last("valid"), "spare": last("spare_valid")}
+    k_leaves = answer("leaves")
+    f = k["item"]
+    p.check("one_waits_for_the_other", ~k_full["spare"] | k_full["item"])
 
-    # An illegal word is of no class, from stage B to the last.
-    for name in "bcde":
+    # An illegal word is of no class, from stage C to the last; in B it is known what is of one.
+    b = stages["b"]
+    classes = Cat(b[kind] for kind in _CLASSES if kind != "wb").any()
+    p.check("known_b", ~full["b"] | ~classes | b.known)
+    accesses = b.csr.write | b.csr.after_all | b.csr.after_decode
+    p.check("access_allowed_b", ~full["b"] | ~accesses | b.csr.allowed)
+    order = csr_order(cfg)
+    for number, waits in (
+        (cfg.csr_base + Csr.MXSTATUS, b.csr.after_all),
+        (0x802, b.csr.after_decode),
+    ):
+        named = full["b"] & b.csr.allowed & b.csr.select[order.index(number)]
+        p.check(f"access_to_{number:x}_waits_b", ~named | waits)
+    p.check("writes_known_b", ~full["b"] | ~b.wb | Mux(b.csr.on, b.csr.allowed, b.known))
+    for name in names[1:]:
         stage = stages[name]
         classes = Cat(stage[kind] for kind in _CLASSES).any()
-        p.check(f"illegal_is_nothing_{name}", ~full[name] | (stage.error == 0) | ~classes)
-        kinds = Cat(stage[kind] for kind in _CLASSES if kind != "wb")
+        p.check(f"illegal_is_nothing_{name}", ~full[name] | ~stage.illegal | ~classes)
+    for name in names:
+        kinds = Cat(stages[name][kind] for kind in _CLASSES if kind != "wb")
         p.check(f"one_class_{name}", ~full[name] | ((kinds & (kinds - 1)) == 0))
-        p.check(f"known_error_{name}", ~full[name] | (stage.error <= 1))
-    trapped = p.signal(full["f"] & (f.resp.error != ERROR_NONE), "trapped")
-    p.check("trap_dispatches_nothing", ~trapped | ~(f.dispatch | f.element))
-    p.check("trap_writes_no_register", ~trapped | ~(f.resp.wb | f.release | f.fence))
+    # Nor does an instruction fit badly that uses no tiles.
+    misfits = {
+        "g": ("bad",),
+        "h": ("bad", "apart", "uses_rd", "uses_rs1", "uses_rs2"),
+        "i": ("bad", "apart"),
+        "j": ("bad", "overlap"),
+    }
+    for name, fields in misfits.items():
+        stage = stages[name]
+        misfit = Cat(stage[field] for field in fields).any()
+        uses_tiles = stage.mmacc | stage.load | stage.store | stage.move | stage.vector
+        p.check(f"others_fit_{name}", ~full[name] | ~misfit | uses_tiles)
+    for name, stage in k.items():
+        trap = p.signal(k_full[name] & (stage.resp.error != ERROR_NONE), f"trap_{name}")
+        p.check(f"trap_dispatches_nothing_{name}", ~trap | ~(stage.dispatch | stage.element))
+        wrong = stage.resp.wb | stage.release | stage.fence
+        p.check(f"trap_writes_no_register_{name}", ~trap | ~wrong)
+        if name == "item":
+            trapped = trap
     p.check("nothing_dispatched", ~dut.instrs.valid | ~trapped)
+    # What is offered stays until it is taken.
+    offered = p.past(dut.instrs.valid & ~dut.instrs.ready, "offered")
+    bundle = Cat(dut.instrs.valid, Value.cast(dut.instrs.payload))
+    p.check("instruction_held", ~offered | (bundle == p.past(bundle, "bundle_before")))
 
     # State that software sees: who may change it, and when.
-    status_now = p.signal(word("status"), "status_events")
+    status_now = p.signal(answer("status"), "status_events")
     fields = isa.MXSTATUS
     of_flags = 0
     for name in ("inexact", "sat_hit", "invalid", "overflow", "underflow"):
@@ -162,15 +211,15 @@ def traps(cfg: Config) -> Proof:
     p.check("flag_bus", status_now[fields["bus_error"].lo] == dut.bus_error)
     p.check(
         "flag_badgeom",
-        status_now[fields["badgeom"].lo] == (leaves["f"] & (f.resp.error == ERROR_BADGEOM)),
+        status_now[fields["badgeom"].lo] == (k_leaves & (f.resp.error == ERROR_BADGEOM)),
     )
     fallback = status_now[fields["guard_fallback"].lo]
-    p.check("flag_fallback", ~fallback | (leaves["f"] & f.dispatch & ~trapped))
-    p.check("trap_leaves_ms", ~trapped | ~(word("dirty") | word("initial")))
+    p.check("flag_fallback", ~fallback | (k_leaves & f.dispatch & ~trapped))
+    p.check("trap_leaves_ms", ~trapped | ~(answer("dirty") | answer("initial")))
 
-    # A word that traps in stage A writes no CSR.
-    moved = p.past(leaves["a"], "a_left")
-    illegal = p.signal(moved & (stages["b"].error != ERROR_NONE), "was_illegal")
+    # A word that traps on its way into stage C writes no CSR.
+    moved = p.past(leaves["b"], "b_left")
+    illegal = p.signal(moved & stages["c"].illegal, "was_illegal")
     csr_of = {"mxcfg": Csr.MXCFG, "mxtile": Csr.MXTILE}
     for name in csr_of:
         value = csr(name)
@@ -181,7 +230,7 @@ def traps(cfg: Config) -> Proof:
     expected = p.past(status | status_now, "status_expected")
     p.check("illegal_keeps_mxstatus", ~illegal | (status == expected))
     ms = csr("state")
-    by_others = p.past(word("dirty") | word("initial"), "ms_event")
+    by_others = p.past(answer("dirty") | answer("initial"), "ms_event")
     p.check("illegal_keeps_ms", ~illegal | by_others | (ms == p.past(ms, "ms_before")))
 
     # Answers: the tags that come in leave in the same order, one each.
@@ -190,20 +239,46 @@ def traps(cfg: Config) -> Proof:
     p.assume("tags_count", ~dut.req.valid | (dut.req.payload.tag == count))
     with p.m.If(dut.req.valid & dut.req.ready):
         p.m.d.sync += count.eq(count + 1)
-    answered = p.signal(leaves["f"], "answered")
+    answered = p.signal(k_leaves, "answered")
     with p.m.If(answered):
         p.m.d.sync += gone.eq(gone + 1)
+    held = {
+        "item": (k_full["item"], k["item"].resp.tag),
+        "spare": (k_full["spare"], k["spare"].resp.tag),
+        **{name: (full[name], stages[name].tag) for name in reversed(names)},
+        "a": (full["a"], inside("a", host_request(cfg)).tag),
+    }
     tag = gone
-    for name in "fedcba":
-        held = {"a": inside("a", host_request(cfg)).tag, "f": f.resp.tag}.get(name)
-        held = stages[name].tag if held is None else held
-        p.check(f"tag_{name}", ~full[name] | (held == tag[: cfg.tag_bits]))
-        tag = tag + full[name]
+    for name, (there, its_tag) in held.items():
+        p.check(f"tag_{name}", ~there | (its_tag == tag[: cfg.tag_bits]))
+        tag = tag + there
     p.check("all_inside", tag[: cfg.tag_bits] == count)
-    p.cover("badgeom", leaves["f"] & (f.resp.error == ERROR_BADGEOM))
-    p.cover("bus", leaves["f"] & (f.resp.error == 3) & ~f.fence)
-    p.cover("illegal_csr_write", illegal & p.past(word("is_csr"), "was_csr"))
-    p.cover("six", Cat(full.values()).all() & leaves["f"])
+
+    # CSR accesses that wait, and fences: all older instructions have gone on, and their work was
+    # done for two cycles. The slots show from the next cycle on that they have one.
+    waits = b.csr
+    older = Cat((full[name] for name in names[1:]), k_full.values()).any()
+    waited = p.signal(leaves["b"] & (waits.after_all | waits.after_decode), "waited")
+    dispatched = p.signal(dut.instrs.valid & dut.instrs.ready, "dispatched")
+    just = p.past(dispatched, "was_dispatched")
+    p.assume("dispatched_is_work", ~just | ~dut.quiet)
+    quiet = p.signal(dut.quiet & p.past(dut.quiet, "was_quiet"), "quiet_twice")
+    done = Signal(name="done")
+    with p.m.If(dispatched | just):
+        p.m.d.sync += done.eq(0)
+    with p.m.Elif(quiet):
+        p.m.d.sync += done.eq(1)
+    p.check("settled_is_done", ~answer("settled") | done)
+    p.check("drained_is_done", ~inside("drained") | (done & ~older))
+    p.check("empty_is_empty", ~inside("empty") | ~older)
+    p.check("access_waits_for_older", ~waited | ~older)
+    p.check("access_waits_for_all", ~(leaves["b"] & waits.after_all) | done)
+    p.check("fence_waits_for_all", ~(k_leaves & f.fence) | done)
+    p.cover("badgeom", k_leaves & (f.resp.error == ERROR_BADGEOM))
+    p.cover("bus", k_leaves & (f.resp.error == 3) & ~f.fence)
+    p.cover("illegal_csr_write", illegal & p.past(b.csr.on, "was_csr"))
+    p.cover("access_of_all", leaves["b"] & waits.after_all)
+    p.cover("all_stages", Cat(full.values(), k_full.values()).all() & k_leaves)
     return p
 
 
@@ -237,11 +312,16 @@ def walks(cfg: Config) -> Proof:
     p = Proof()
     m = p.m
     layouts = stage_layouts(cfg)
-    word = WordStage(cfg)
+    word, access = WordStage(cfg), AccessStage(cfg)
     p.add("word", word)
+    p.add("access", access)
     request = p.any(word.before.shape(), "request")
-    m.d.comb += [Value.cast(word.before).eq(Value.cast(request)), word.leaves.eq(0)]
-    b = Signal(layouts["b"], name="b")
+    m.d.comb += [
+        Value.cast(word.before).eq(Value.cast(request)),
+        Value.cast(access.before).eq(Value.cast(word.after)),
+        access.leaves.eq(0),
+    ]
+    seen = Signal(layouts["c"], name="seen")
     tile = p.any(32, "mxtile")
 
     def of_tile(name: str) -> Value:
@@ -249,23 +329,18 @@ def walks(cfg: Config) -> Proof:
         return tile[field.lo : field.lo + field.width]
 
     m.d.comb += [
-        Value.cast(b).eq(Value.cast(word.after)),
-        b.mxcfg.eq(p.any(32, "mxcfg")),
-        b.reserved_tile.eq(of_tile("reserved").any()),
-        *(b[name].eq(of_tile(name)) for name in ("tiling", "guard4x4", "k", "m")),
-        b.n.eq(Mux(of_tile("n") == 0, of_tile("m"), of_tile("n"))),
+        Value.cast(seen).eq(Value.cast(access.after)),
+        seen.mxcfg.eq(p.any(32, "mxcfg")),
+        seen.reserved_tile.eq(of_tile("reserved").any()),
+        *(seen[name].eq(of_tile(name)) for name in ("tiling", "guard4x4", "k", "m")),
+        seen.n.eq(Mux(of_tile("n") == 0, of_tile("m"), of_tile("n"))),
     ]
-    value = b
+    value = seen
     after = {}
-    for name, stage in (
-        ("format", FormatStage(cfg)),
-        ("mode", ModeStage(cfg)),
-        ("count", CountStage(cfg)),
-        ("tiles", TileStage(cfg)),
-    ):
-        p.add(name, stage)
+    for stage in (kind(cfg) for kind in CHECKS):
+        p.add(f"stage_{stage.AFTER}", stage)
         m.d.comb += Value.cast(stage.before).eq(Value.cast(value))
-        after[name] = value = stage.after
+        after[stage.AFTER] = value = stage.after
     f = value
     out = f.instr
     kind = Value.cast(out.kind)
@@ -282,9 +357,9 @@ def walks(cfg: Config) -> Proof:
     for which in (InstrKind.LOAD, InstrKind.STORE):
         rules(which, ldst_rules(cfg, ls))
     what = isa.LDST["what"]
-    what = b.f7[what.lo : what.lo + what.width]
+    what = seen.f7[what.lo : what.lo + what.width]
     of_k = (what == isa.LdstWhat.A) | (what == isa.LdstWhat.B)
-    nibbles = p.signal(b.k << after["format"].container_log2, "nibbles")
+    nibbles = p.signal(seen.k << after["d"].container_log2, "nibbles")
     for which in (InstrKind.LOAD, InstrKind.STORE):
         k_bytes = (ls.bytes_last + 1 == (nibbles + 1) >> 1) & (ls.half == nibbles[0])
         p.check(f"{which.name.lower()}_ends_with_k", ~(is_kind[which] & of_k) | k_bytes)
@@ -357,7 +432,7 @@ _DECODE = Config(
     banks=2,
     m_par=2,
     n_par=1,
-    tag_bits=4,
+    tag_bits=5,  # more than there are instructions inside
     slots=2,
     formats=("int4", "int8", "int16"),
 )
@@ -383,21 +458,21 @@ TASKS = (
     ),
     Task(
         name="traps",
-        about="a trap changes its sticky bit alone; tags pass in order",
-        parameters="16 tiles, rows 8 x 64 bit, tags of 4 bit",
+        about="a trap changes its sticky bit alone; tags pass in order; who waits for older work",
+        parameters="16 tiles, rows 8 x 64 bit, tags of 5 bit",
         build=lambda: traps(_DECODE),
         depth=2,
-        cover=14,
+        cover=20,
         quick=True,
     ),
     Task(
         name="responses",
         about="one response a request, in order, held until taken",
-        parameters="16 tiles, rows 8 x 64 bit, tags of 4 bit",
+        parameters="16 tiles, rows 8 x 64 bit, tags of 5 bit",
         build=lambda: responses(_DECODE),
         mode="bmc",
-        depth=14,
-        cover=16,
+        depth=20,
+        cover=22,
     ),
     Task(
         name="decode_walks",
@@ -421,8 +496,13 @@ TASKS = (
 _CSR = "hdl/issue/csr.py"
 _DECODER = "hdl/issue/decode.py"
 _WORD = "hdl/issue/word_stage.py"
+_ACCESS = "hdl/issue/access_stage.py"
+_ANSWER = "hdl/issue/answer.py"
 _COUNTS = "hdl/issue/count_stage.py"
-_TILES = "hdl/issue/tile_stage.py"
+_GROUPS = "hdl/issue/group_stage.py"
+_MASKS = "hdl/issue/mask_stage.py"
+_SHIFTS = "hdl/issue/shift_stage.py"
+_CHECKS = "hdl/issue/check_stage.py"
 MUTANTS = (
     *mutants(
         _CSR,
@@ -444,60 +524,99 @@ MUTANTS = (
     *mutants(
         _CSR,
         "csrs_xuantie",
-        ("xmxsat may be set by software", "0 if facts.access is XuanTieAccess.CLEARED else ", ""),
+        ("xmxsat may be set by software", "0 if access is XuanTieAccess.CLEARED else ", ""),
         ("mcfg is forgotten", "size.eq(self.new_size)", "size.eq(size)"),
+    ),
+    *mutants(
+        _ANSWER,
+        "traps",
+        (
+            "a trapped mma tells a fallback",
+            "leaves & k.dispatch & k.fallback",
+            "leaves & k.fallback",
+        ),
+        (
+            "a trapped load makes tiles dirty",
+            "leaves & k.dispatch & k.dirty",
+            "leaves & k.dirty",
+        ),
+        ("a trap is dispatched", "sends.eq(k.dispatch & ~waiting)", "sends.eq(~waiting)"),
+        (
+            "every trap is one of geometry",
+            "k.resp.error == ERROR_BADGEOM",
+            "k.resp.error != ERROR_NONE",
+        ),
+        (
+            "a fence takes the quiet before the last dispatch for its own",
+            "settled.eq(self.quiet & quiet_before & ~dispatched)",
+            "settled.eq(self.quiet & quiet_before)",
+        ),
     ),
     *mutants(
         _DECODER,
         "traps",
         (
-            "a trapped mma tells a fallback",
-            'leaves["f"] & f.dispatch & f.fallback',
-            'leaves["f"] & f.fallback',
-        ),
-        (
-            "a trapped load makes tiles dirty",
-            'leaves["f"] & f.dispatch & f.instr.writes.any()',
-            'leaves["f"] & f.instr.writes.any()',
-        ),
-        (
             "a stage takes a word over the one it holds",
-            "takes[name].eq(~full[name] | leaves[name])",
-            "takes[name].eq(1)",
+            'takes["b"].eq(~full["b"] | leaves["b"])',
+            'takes["b"].eq(1)',
         ),
-        ("a trap is dispatched", "sends.eq(f.dispatch & ~waiting)", "sends.eq(~waiting)"),
+        ("instructions run into the last stage", "go.eq(last.i.ready)", "go.eq(1)"),
         (
-            "every trap is one of geometry",
-            "f.resp.error == ERROR_BADGEOM",
-            "f.resp.error != ERROR_NONE",
+            "an access passes the instruction right before it",
+            'drained.eq(~later & ~leaves["b"] & answer.settled)',
+            "drained.eq(~later & answer.settled)",
         ),
     ),
     *mutants(
         _WORD,
         "traps",
         (
-            "an illegal mma is still one",
-            'b.mmacc.eq(legal & any_of({"mmacc.t"}))',
-            'b.mmacc.eq(any_of({"mmacc.t"}))',
+            "a CSR that does not exist is written",
+            "csr.write.eq(allowed & writes)",
+            "csr.write.eq(is_csr & writes)",
         ),
         (
-            "tiles may be released while the unit is off",
-            'b.release.eq(legal & any_of({"mrelease"}))',
-            'b.release.eq(any_of({"mrelease"}))',
+            "mxstatus does not wait",
+            "csr.after_all.eq(allowed & select.after_all)",
+            "csr.after_all.eq(0)",
         ),
         (
-            "a word that waits writes its CSR",
-            "csr.write.eq(self.leaves & is_csr",
-            "csr.write.eq(is_csr",
+            "rd gets what a CSR that does not exist holds",
+            "b.wb.eq((allowed | is_element)",
+            "b.wb.eq((is_csr | is_element)",
         ),
     ),
     *mutants(
-        _DECODER,
+        _ACCESS,
+        "traps",
+        (
+            "an illegal mma is still one",
+            "c.mmacc.eq(b.mmacc & on)",
+            "c.mmacc.eq(b.mmacc)",
+        ),
+        (
+            "tiles may be released while the unit is off",
+            "c.release.eq(b.release & on)",
+            "c.release.eq(b.release)",
+        ),
+        (
+            "a word that waits writes its CSR",
+            "csr.write.eq(self.leaves & b.csr.write)",
+            "csr.write.eq(b.csr.write)",
+        ),
+        (
+            "mxstatus is read too soon",
+            "(b.csr.after_all & ~self.drained)",
+            "(b.csr.after_all & ~self.empty)",
+        ),
+    ),
+    *mutants(
+        _ANSWER,
         "responses",
         (
             "an answer leaves though the queue is full",
-            "responses.w_rdy\n                & (~sends",
-            "(~sends",
+            "~responses.w_rdy\n                | (k.element",
+            "(k.element",
         ),
         (
             "an answer is offered for one cycle",
@@ -506,40 +625,99 @@ MUTANTS = (
         ),
         (
             "idle with an answer to give",
-            '~full["a"] & (responses.level == 0)',
-            '~full["a"]',
+            "self.answered.eq(responses.level == 0)",
+            "self.answered.eq(1)",
         ),
     ),
     *mutants(
         _COUNTS,
         "decode_walks",
         (
-            "named tiles need not hold a group",
-            "rows.bad | columns.bad | c_bad)",
-            "rows.bad | columns.bad)",
+            "the last byte is one behind K",
+            "k_end.eq(nibble_last >> 1)",
+            "k_end.eq((nibble_last >> 1) + 1)",
         ),
         (
-            "the last byte is one behind K",
-            "k_end.eq((bits + 7 >> 3) - 1)",
-            "k_end.eq(bits + 7 >> 3)",
+            "the last byte is always whole",
+            "f.half.eq((e.container_log2 == 0) & e.k[0])",
+            "f.half.eq(0)",
         ),
-        ("outputs of 64 bits fit a group", "e.bad.eq(bad)", "e.bad.eq(bad & ~wide_bad)"),
+        (
+            "outputs of 64 bits fit a group",
+            "f.bad_mma.eq(wide_bad | btr_bad)",
+            "f.bad_mma.eq(btr_bad)",
+        ),
     ),
     *mutants(
-        _TILES,
+        _GROUPS,
         "decode_walks",
-        ("C may lie behind the file", " | (c_end >= cfg.tiles)\n", "\n"),
-        ("C may overlap the operands", "(c_mask & operands).any()", "(c_mask & a_mask.mask).any()"),
-        ("A and B never share a tile", "(a_mask.mask & b_mask.mask).any()", "0"),
+        (
+            "named tiles need not hold a group",
+            "(is_c & (f.bad_columns | f.bad_bytes))",
+            "(is_c & f.bad_columns)",
+        ),
+        (
+            "all groups of C end as the last one",
+            "g.ends[i * b_tiles + j].eq(j == f.j_last)",
+            "g.ends[i * b_tiles + j].eq(1)",
+        ),
+        (
+            "a load claims no tiles that it zeroes",
+            "g.slice_most.eq(Mux(f.load, named_slices, slice_most))",
+            "g.slice_most.eq(slice_most)",
+        ),
+    ),
+    *mutants(
+        _MASKS,
+        "decode_walks",
         (
             "a load that fills less zeroes nothing",
-            "ldst.fill.eq(e.load & ~(full_rows & full_slices))",
-            "ldst.fill.eq(0)",
+            "h.fill.eq(g.load & ~(g.full_rows & g.full_groups & g.full_slices))",
+            "h.fill.eq(0)",
+        ),
+        ("C may be anywhere", "(g.mmacc & int(not cfg.split))", "0"),
+        (
+            "a row ends where its last tile starts",
+            "h.walked.eq(g.walked + cfg.row_bytes)",
+            "h.walked.eq(g.walked)",
+        ),
+    ),
+    *mutants(
+        _SHIFTS,
+        "decode_walks",
+        (
+            "C may lie behind the file",
+            "i.bad.eq(h.bad | beyond[0] | beyond[1]",
+            "i.bad.eq(h.bad | beyond[1]",
         ),
         (
             "rows are taken for contiguous a tile too soon",
-            "ldst.contiguous.eq(e.stride == walked)",
-            "ldst.contiguous.eq(e.stride == cfg.row_bytes)",
+            "i.contiguous.eq(h.stride == h.walked)",
+            "i.contiguous.eq(h.stride == cfg.row_bytes)",
+        ),
+        (
+            "every operand starts at tile 0",
+            'h[f"{name}_tiles"] << first',
+            'h[f"{name}_tiles"]',
+        ),
+    ),
+    *mutants(
+        _CHECKS,
+        "decode_walks",
+        (
+            "C may overlap the operands",
+            "(i.rd_mask & sources).any()",
+            "(i.rd_mask & i.rs1_mask).any()",
+        ),
+        (
+            "A and B never share a tile",
+            "j.shared.eq((i.rs1_mask & i.rs2_mask).any())",
+            "j.shared.eq(0)",
+        ),
+        (
+            "a store claims nothing",
+            "j.reads.eq(sources | Mux(i.store, i.rd_mask, 0))",
+            "j.reads.eq(sources)",
         ),
     ),
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import VERSION_CODE, Config
@@ -27,7 +30,35 @@ from ..isa import (
     xmisa_value,
 )
 
-__all__ = ["CsrFile", "mxinfo"]
+__all__ = ["CsrFile", "CsrSelect", "csr_access", "csr_order", "mxinfo"]
+
+
+def csr_order(cfg: Config) -> tuple[int, ...]:
+    """Numbers of all CSRs that a core has, in the order of `CsrSelect.select`."""
+    base = tuple(cfg.csr_base + csr for csr in built_csrs(cfg))
+    return (*base, XMCSR, *(built_xuantie_csrs(cfg) if cfg.xuantie else ()))
+
+
+def csr_access(cfg: Config) -> data.StructLayout:
+    """What a word asks of the CSRs.
+
+    `on`: it is a CSR instruction. `allowed`: and a legal one; only then are the others set:
+    `select`, which CSR (one bit each); `write`, its value is replaced; `after_all`,
+    `after_decode`, as in `CsrSelect`. `swap`, `clear`: of the operand's bits the CSR gets all, or
+    loses those that are set; else it gains them.
+    """
+    return data.StructLayout(
+        {
+            "on": 1,
+            "allowed": 1,
+            "select": len(csr_order(cfg)),
+            "write": 1,
+            "swap": 1,
+            "clear": 1,
+            "after_all": 1,
+            "after_decode": 1,
+        }
+    )
 
 
 def mxinfo(cfg: Config) -> int:
@@ -44,16 +75,64 @@ def mxinfo(cfg: Config) -> int:
     )
 
 
+class CsrSelect(wiring.Component):
+    """Which CSR a number names, and how it may be accessed; combinational.
+
+    Members
+    -------
+    number : CSR named by an instruction.
+    select : one bit for each of `csr_order`.
+    known, read_only : it exists; it must not be written.
+    after_all, after_decode : the access waits for all older work; for older decoding.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        super().__init__(
+            {
+                "number": In(12),
+                "select": Out(len(csr_order(cfg))),
+                "known": Out(1),
+                "read_only": Out(1),
+                "after_all": Out(1),
+                "after_decode": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg = self.cfg
+        m.d.comb += [
+            self.select.eq(Cat(self.number == number for number in csr_order(cfg))),
+            self.known.eq(self.select.any()),
+        ]
+        with m.Switch(self.number):
+            for csr in built_csrs(cfg):
+                with m.Case(cfg.csr_base + csr):
+                    m.d.comb += [
+                        self.read_only.eq(csr in READ_ONLY),
+                        self.after_all.eq(csr == Csr.MXSTATUS),
+                    ]
+            with m.Case(XMCSR):
+                m.d.comb += self.after_decode.eq(1)
+            for csr in built_xuantie_csrs(cfg) if cfg.xuantie else ():
+                facts = XUANTIE_CSRS[csr]
+                with m.Case(csr):
+                    m.d.comb += [
+                        self.read_only.eq(facts.access is XuanTieAccess.READ_ONLY),
+                        self.after_all.eq(facts.waits),
+                    ]
+        return m
+
+
 class CsrFile(wiring.Component):
     """Holds mxcfg, mxtile, mxstatus and xmcsr; one access a cycle.
 
     Members
     -------
-    number : CSR named by an instruction.
+    select : CSR named by an instruction, one bit for each of `csr_order`.
     value : what it reads.
-    known, read_only : it exists; it must not be written.
-    after_all, after_decode : the access waits for all older work; for older decoding.
-    write, write_data : write it at the end of this cycle.
+    write, write_data : write it at the end of this cycle, unless it is read-only.
     mxcfg, mxtile : current values.
     off : xmcsr's MS is off, so only CSR accesses are legal.
     status : bits of mxstatus to set.
@@ -66,12 +145,8 @@ class CsrFile(wiring.Component):
         self.cfg = cfg
         super().__init__(
             {
-                "number": In(12),
+                "select": In(len(csr_order(cfg))),
                 "value": Out(64),
-                "known": Out(1),
-                "read_only": Out(1),
-                "after_all": Out(1),
-                "after_decode": Out(1),
                 "write": In(1),
                 "write_data": In(64),
                 "mxcfg": Out(MXCFG_BITS),
@@ -132,53 +207,36 @@ class CsrFile(wiring.Component):
             with m.If(self.saturated):
                 m.d.sync += saturated.eq(1)
 
-        storage = {Csr.MXCFG: mxcfg, Csr.MXTILE: mxtile, Csr.MXSTATUS: mxstatus}
-        with m.Switch(self.number):
-            for csr in built_csrs(cfg):
-                with m.Case(cfg.csr_base + csr):
-                    m.d.comb += [
-                        self.known.eq(1),
-                        self.read_only.eq(csr in READ_ONLY),
-                        self.after_all.eq(csr == Csr.MXSTATUS),
-                        self.value.eq(mxinfo(cfg) if csr == Csr.MXINFO else storage[csr]),
-                    ]
-                    if csr in storage:
-                        with m.If(self.write):
-                            m.d.sync += storage[csr].eq(self.write_data)
-            with m.Case(XMCSR):
-                m.d.comb += [
-                    self.known.eq(1),
-                    self.after_decode.eq(1),
-                    self.value.eq(state),
-                ]
-                with m.If(self.write):
-                    m.d.sync += state.eq(self.write_data)
-            if cfg.xuantie:
-                self._xuantie(m)
-        return m
+        selected = dict(zip(csr_order(cfg), self.select, strict=True))
+        values = []
 
-    def _xuantie(self, m: Module) -> None:
-        """Cases of the CSRs of the front end `xuantie`, inside the switch over the number."""
-        cfg = self.cfg
+        def register(number: int, value, written=None) -> None:
+            """`value` is read where `number` is selected; `written` is what a write stores."""
+            values.append(Mux(selected[number], value, 0))
+            if written is not None:
+                with m.If(self.write & selected[number]):
+                    m.d.sync += value.eq(written)
+
+        storage = {Csr.MXCFG: mxcfg, Csr.MXTILE: mxtile, Csr.MXSTATUS: mxstatus}
+        for csr in built_csrs(cfg):
+            if csr == Csr.MXINFO:
+                register(cfg.csr_base + csr, mxinfo(cfg))
+            else:
+                register(cfg.csr_base + csr, storage[csr], self.write_data)
+        register(XMCSR, state, self.write_data)
         constants = {
             XCsr.XMREGSIZE: cfg.x_rows * cfg.row_bytes,
             XCsr.XMLENB: cfg.row_bytes,
-            XCsr.XMISA: xmisa_value(cfg),
+            XCsr.XMISA: xmisa_value(cfg) if cfg.xuantie else 0,
         }
-        for csr in built_xuantie_csrs(cfg):
-            facts = XUANTIE_CSRS[csr]
-            with m.Case(csr):
-                m.d.comb += [
-                    self.known.eq(1),
-                    self.read_only.eq(facts.access is XuanTieAccess.READ_ONLY),
-                    self.after_all.eq(facts.waits),
-                ]
-                if facts.reset is None:
-                    m.d.comb += self.value.eq(constants[csr])
-                    continue
-                value = self._stored[csr]
-                m.d.comb += self.value.eq(value)
-                if facts.access is not XuanTieAccess.READ_ONLY:
-                    written = 0 if facts.access is XuanTieAccess.CLEARED else self.write_data
-                    with m.If(self.write):
-                        m.d.sync += value.eq(written)
+        for csr in built_xuantie_csrs(cfg) if cfg.xuantie else ():
+            access = XUANTIE_CSRS[csr].access
+            if XUANTIE_CSRS[csr].reset is None:
+                register(csr, constants[csr])
+            elif access is XuanTieAccess.READ_ONLY:
+                register(csr, self._stored[csr])
+            else:
+                written = 0 if access is XuanTieAccess.CLEARED else self.write_data
+                register(csr, self._stored[csr], written)
+        m.d.comb += self.value.eq(reduce(or_, values))
+        return m

@@ -1,39 +1,54 @@
-"""Decoder of the front end `ame`: instruction words to checked `instr` bundles and responses."""
+"""Decoder: instruction words to checked `instr` bundles and responses."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from .. import isa
 from ..config import Config
-from ..interfaces import (
-    ERROR_BADGEOM,
-    ERROR_BUS,
-    ERROR_NONE,
-    host_request,
-    host_response,
-    instr,
-    mac_flags,
-)
+from ..interfaces import host_request, host_response, instr, mac_flags
+from ..l2.buffer import StreamBuffer
+from .access_stage import AccessStage
+from .answer import Answer
+from .bundle_stage import BundleStage
+from .check_stage import CheckStage
 from .count_stage import CountStage
 from .format_stage import FormatStage
+from .group_stage import GroupStage
+from .mask_stage import MaskStage
 from .mode_stage import ModeStage
-from .stages import stage_layouts
-from .tile_stage import TileStage
+from .shift_stage import ShiftStage
+from .stages import answer_layout, stage_layouts
 from .word_stage import WordStage
 
-__all__ = ["Decode"]
+__all__ = ["CHECKS", "Decode"]
+
+CHECKS = (
+    FormatStage,
+    ModeStage,
+    CountStage,
+    GroupStage,
+    MaskStage,
+    ShiftStage,
+    CheckStage,
+    BundleStage,
+)
+"""What stands behind the CSR access, in order."""
 
 
 class Decode(wiring.Component):
     """Takes one instruction a cycle, checks all that can trap, answers in order, dispatches.
 
-    The stages: A holds the word; B knows whether it is legal, and has done its CSR access; C has
-    looked its formats up; D its mode; E its counts; F its tiles. F answers, and dispatches what
-    has no error. Every instruction carries the mxcfg and mxtile it saw in A.
+    The stages: A holds the word; B knows what it is; C has accessed the CSRs; D has looked its
+    formats up; E its mode; F its counts; G its groups of tiles; H knows its tiles from the one that
+    the word names on; I its tiles; J whether it may use them. K answers, and dispatches what has no
+    error. Every instruction carries the mxcfg and mxtile it saw on its way into C, the only place
+    where CSRs are read and written.
+
+    C to J move all at once, and stand still while K has a second instruction that waits: K is a
+    `StreamBuffer`, so no signal from behind the decoder reaches them in the same cycle. An
+    instruction waits in B where its CSR access has to.
 
     Members
     -------
@@ -45,12 +60,13 @@ class Decode(wiring.Component):
     scalar, scalar_done : what the scalar broadcast under way writes; it is not needed any more.
     saturated (front end xuantie) : a clip changed a value.
     element_valid, element : the element that the last instruction answers with.
+    idle : it holds no instruction and no answer.
 
-    Latency: 6 cycles from a request's transfer to its dispatch when nothing waits, and one more to
-    its response. Throughput: one instruction a cycle while slots are free.
+    Latency: `STAGES` cycles from a request's transfer to its dispatch when nothing waits, and one
+    more to its response. Throughput: one instruction a cycle while slots are free.
     """
 
-    STAGES = 6
+    STAGES = 3 + len(CHECKS)
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
@@ -75,129 +91,84 @@ class Decode(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
-
-        # -- pipeline skeleton ----
-        names = ("a", "b", "c", "d", "e", "f")
-        full = {name: Signal(name=f"{name}_full") for name in names}
-        takes = {name: Signal(name=f"{name}_takes") for name in names}  # may load this cycle
-        leaves = {name: Signal(name=f"{name}_leaves") for name in names}
-        held_a = Signal()  # A waits for older work
-        out_go = Signal()  # F may leave
-        regs = {
-            name: Signal(layout, name=name, reset_less=True)
-            for name, layout in stage_layouts(cfg).items()
-        }
-        a = Signal(host_request(cfg), name="a", reset_less=True)
-        for name, following in zip(names, (*names[1:], None), strict=True):
-            may = takes[following] if following else out_go
-            if name == "a":
-                may = may & ~held_a
-            m.d.comb += [
-                leaves[name].eq(full[name] & may),
-                takes[name].eq(~full[name] | leaves[name]),
-            ]
-        for name, before in zip(names[1:], names[:-1], strict=True):
-            with m.If(takes[name]):
-                m.d.sync += full[name].eq(leaves[before])
-        with m.If(takes["a"]):
-            m.d.sync += full["a"].eq(self.req.valid)
-        with m.If(takes["a"] & self.req.valid):
-            m.d.sync += a.eq(self.req.payload)
-        m.d.comb += self.req.ready.eq(takes["a"])
-
-        # Work of older instructions, seen from A: first the decoder's own, then everything.
-        decode_empty = Signal()
-        quiet_before = Signal()
-        m.d.comb += decode_empty.eq(~(full["b"] | full["c"] | full["d"] | full["e"] | full["f"]))
-        m.d.sync += quiet_before.eq(self.quiet)
-        settled = Signal()  # for two cycles, so that late flags have arrived
-        m.d.comb += settled.eq(self.quiet & quiet_before)
-
+        layouts = stage_layouts(cfg)
         m.submodules.word = word = WordStage(cfg)
+        m.submodules.access = access = AccessStage(cfg)
+        m.submodules.last = last = StreamBuffer(answer_layout(cfg))
+        m.submodules.answer = answer = Answer(cfg)
+        checks = [stage(cfg) for stage in CHECKS]
+        for stage in checks:
+            m.submodules[f"stage_{stage.AFTER}"] = stage
+
+        # -- A and B: each moves on if there is room -----------------------------------------------
+        names = [stage.BEFORE for stage in checks]  # C to J
+        full = {name: Signal(name=f"{name}_full") for name in ("a", "b", *names)}
+        leaves = {name: Signal(name=f"{name}_leaves") for name in full}
+        takes = {name: Signal(name=f"{name}_takes") for name in "ab"}  # may load this cycle
+        go = Signal()  # C to J move
+        a = Signal(host_request(cfg), reset_less=True)
+        b = Signal(layouts["b"], reset_less=True)
         m.d.comb += [
+            go.eq(last.i.ready),
+            leaves["b"].eq(full["b"] & go & ~access.held),
+            takes["b"].eq(~full["b"] | leaves["b"]),
+            leaves["a"].eq(full["a"] & takes["b"]),
+            takes["a"].eq(~full["a"] | takes["b"]),
+            self.req.ready.eq(takes["a"]),
             word.before.eq(a),
-            word.leaves.eq(leaves["a"]),
-            word.decode_empty.eq(decode_empty),
-            word.settled.eq(settled),
-            held_a.eq(word.held),
+            access.before.eq(b),
+            access.leaves.eq(leaves["b"]),
         ]
+        with m.If(takes["a"]):
+            m.d.sync += [full["a"].eq(self.req.valid), a.eq(self.req.payload)]
         with m.If(takes["b"]):
-            m.d.sync += regs["b"].eq(word.after)
-        for name, before, stage in (
-            ("c", "b", FormatStage(cfg)),
-            ("d", "c", ModeStage(cfg)),
-            ("e", "d", CountStage(cfg)),
-            ("f", "e", TileStage(cfg)),
+            m.d.sync += [full["b"].eq(full["a"]), b.eq(word.after)]
+
+        # -- C to J ------------------------------------------------------------------------------
+        came, value = leaves["b"], access.after
+        for name, stage in zip(names, checks, strict=True):
+            register = Signal(layouts[name], name=name, reset_less=True)
+            with m.If(go):
+                m.d.sync += [full[name].eq(came), register.eq(value)]
+            m.d.comb += [leaves[name].eq(full[name] & go), stage.before.eq(register)]
+            came, value = full[name], stage.after
+
+        # -- K -----------------------------------------------------------------------------------
+        wiring.connect(m, last.o, answer.checked)
+        m.d.comb += [last.i.valid.eq(came), last.i.payload.eq(value)]
+        for stream_name in ("resp", "instrs"):
+            wiring.connect(
+                m, getattr(answer, stream_name), wiring.flipped(getattr(self, stream_name))
+            )
+        for name in (
+            "quiet",
+            "flags",
+            "flags_valid",
+            "bus_error",
+            "scalar_done",
+            "element_valid",
+            "element",
         ):
-            m.submodules[f"stage_{name}"] = stage
-            m.d.comb += stage.before.eq(regs[before])
-            with m.If(takes[name]):
-                m.d.sync += regs[name].eq(stage.after)
+            m.d.comb += getattr(answer, name).eq(getattr(self, name))
 
-        # -- F: answer and dispatch ----
-        f = regs["f"]
-        m.submodules.responses = responses = SyncFIFOBuffered(
-            width=host_response(cfg).size, depth=4
-        )
-        pending_bus = Signal()
-        response = Signal(host_response(cfg))
-        # An instruction that answers with an element waits here for it; one scalar at a time is
-        # on its way.
-        waiting = Signal()
-        scalar_busy = Signal()
-        sends = Signal()
+        # Work of older instructions, seen from B: first the decoder's own, then everything. What
+        # leaves B now is not in C yet.
+        later = Signal()
+        empty = Signal()
+        drained = Signal()
         m.d.comb += [
-            sends.eq(f.dispatch & ~waiting),
-            self.instrs.payload.eq(f.instr),
-            self.instrs.valid.eq(full["f"] & sends & responses.w_rdy & ~(f.scalar & scalar_busy)),
-            out_go.eq(
-                responses.w_rdy
-                & (~sends | (self.instrs.ready & ~(f.scalar & scalar_busy)))
-                & (~f.element | self.element_valid)
-                & (~f.fence | settled)
-            ),
-            response.eq(f.resp),
-            responses.w_en.eq(leaves["f"]),
-            responses.w_data.eq(response),
-            self.resp.valid.eq(responses.r_rdy),
-            self.resp.payload.eq(responses.r_data),
-            responses.r_en.eq(self.resp.ready),
+            later.eq(Cat(full[name] for name in names).any() | last.o.valid),
+            access.empty.eq(empty),
+            access.drained.eq(drained),
+            access.status.eq(answer.status),
+            access.dirty.eq(answer.dirty),
+            access.initial.eq(answer.initial),
+            *([access.saturated.eq(self.saturated)] if cfg.xuantie else []),
+            self.scalar.eq(answer.scalar),
+            self.idle.eq(~(full["a"] | full["b"] | later) & answer.answered),
         ]
-        dispatched = self.instrs.valid & self.instrs.ready
-        with m.If(dispatched & f.element):
-            m.d.sync += waiting.eq(1)
-        with m.If(self.element_valid):
-            m.d.sync += waiting.eq(0)
-        scalar = Signal(64, reset_less=True)
-        m.d.comb += self.scalar.eq(scalar)
-        with m.If(self.scalar_done):
-            m.d.sync += scalar_busy.eq(0)
-        with m.If(dispatched & f.scalar):
-            m.d.sync += [scalar_busy.eq(1), scalar.eq(f.resp.data)]
-        with m.If(f.scalar):
-            m.d.comb += response.data.eq(0)
-        with m.If(f.element):
-            m.d.comb += response.data.eq(Mux(f.resp.wb, self.element, 0))
-        with m.If(f.fence):
-            m.d.comb += response.error.eq(Mux(pending_bus, ERROR_BUS, ERROR_NONE))
-            with m.If(leaves["f"]):
-                m.d.sync += pending_bus.eq(0)
-        with m.If(self.bus_error):
-            m.d.sync += pending_bus.eq(1)
-
-        badgeom = leaves["f"] & (f.resp.error == ERROR_BADGEOM)
-        fields = isa.MXSTATUS
-        status = [Const(0)] * isa.MXSTATUS_BITS
-        status[fields["guard_fallback"].lo] = leaves["f"] & f.dispatch & f.fallback
-        status[fields["badgeom"].lo] = badgeom
-        status[fields["bus_error"].lo] = self.bus_error
-        for name, _ in mac_flags():
-            status[fields[name].lo] = self.flags_valid & self.flags[name]
-        m.d.comb += [
-            word.status.eq(Cat(status)),
-            word.dirty.eq(leaves["f"] & f.dispatch & f.instr.writes.any()),
-            word.initial.eq(leaves["f"] & f.release),
-            *([word.saturated.eq(self.saturated)] if cfg.xuantie else []),
-            self.idle.eq(decode_empty & ~full["a"] & (responses.level == 0)),
+        m.d.sync += [
+            empty.eq(~later & ~leaves["b"]),
+            drained.eq(~later & ~leaves["b"] & answer.settled),
         ]
         return m

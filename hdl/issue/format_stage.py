@@ -1,4 +1,4 @@
-"""Stage C of the decoder: operand and output formats, and what mxcfg allows."""
+"""Stage D of the decoder: operand and output formats, and what mxcfg allows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 
 from .. import formats, isa
 from ..formats import Format, Kind
+from .register_word import RegisterSizes
 from .stages import DecodeStage, carry
 
 __all__ = ["FormatStage"]
@@ -19,19 +20,19 @@ def honours_sat(fmt: Format, out: Format, column: str) -> bool:
 
 
 class FormatStage(DecodeStage):
-    """Stage C of the decoder: operand and output formats, and what mxcfg allows."""
+    """Stage D of the decoder: operand and output formats, and what mxcfg allows."""
 
-    BEFORE, AFTER = "b", "c"
+    BEFORE, AFTER = "c", "d"
 
     def elaborate(self, platform):
         m = Module()
-        b, c = self.before, self.after
-        carry(m, b, c)
+        c, d = self.before, self.after
+        carry(m, c, d)
         cfg = self.cfg
 
         def of_cfg(name):
             f = isa.MXCFG[name]
-            return b.mxcfg[f.lo : f.lo + f.width]
+            return c.mxcfg[f.lo : f.lo + f.width]
 
         pair_ok = Signal()
         sat_counts = Signal()
@@ -51,8 +52,8 @@ class FormatStage(DecodeStage):
                 ]
                 with m.Case(*codes):
                     m.d.comb += [
-                        c.ft.eq(index),
-                        c.container_log2.eq(fmt.container.bit_length() - 3),
+                        d.ft.eq(index),
+                        d.container_log2.eq(fmt.container.bit_length() - 3),
                     ]
                     with m.Switch(column):
                         for number, name in enumerate(columns):
@@ -62,22 +63,31 @@ class FormatStage(DecodeStage):
                             with m.Case(number):
                                 m.d.comb += [
                                     pair_ok.eq(1),
-                                    c.out.eq([o.name for o in cfg.output_formats].index(out.name)),
-                                    c.width_log2.eq(out.container.bit_length() - 4),
+                                    d.out.eq([o.name for o in cfg.output_formats].index(out.name)),
+                                    d.width_log2.eq(out.container.bit_length() - 4),
                                     sat_counts.eq(honours_sat(fmt, out, name)),
                                     sat_counts_same.eq(honours_sat(fmt, fmt, name)),
                                 ]
         rnd = of_cfg("rnd")
-        same = b.vector & ~b.f7[isa.VECTOR["wide"].lo]
+        same = c.vector & ~c.f7[isa.VECTOR["wide"].lo]
         m.d.comb += [
-            c.bad.eq(
+            d.bad.eq(
                 ~pair_ok
                 | ~acc_ok
                 | (rnd > max(isa.Rounding))
                 | of_cfg("reserved").any()
-                | b.reserved_tile
+                | c.reserved_tile
             ),
-            c.sat.eq(of_cfg("sat") & Mux(same, sat_counts_same, sat_counts)),
-            c.rnd.eq(rnd),
+            d.sat.eq(of_cfg("sat") & Mux(same, sat_counts_same, sat_counts)),
+            d.rnd.eq(rnd),
         ]
+        if cfg.xuantie:
+            m.submodules.sizes = sizes = RegisterSizes(cfg)
+            m.d.comb += [
+                sizes.word.eq(c.x_word),
+                sizes.size.eq(c.x_size),
+                sizes.rounding.eq(c.x_rounding),
+                d.x.eq(sizes.fields),
+                d.illegal.eq(c.illegal | (c.x_word.on & sizes.bad)),
+            ]
         return m

@@ -1,17 +1,32 @@
-"""Small combinational pieces of the decoder: counts to tiles, tile groups to masks."""
+"""Small combinational pieces of the decoder: counts to tiles, groups of tiles to tiles."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
+from .stages import C_STRIDE, GROUPS
 
-__all__ = ["GroupMask", "Spread"]
+__all__ = ["GroupTiles", "Spread", "last_of", "up_to"]
 
-GROUPS = 8
-"""Most groups that one load or store names."""
+
+def last_of(last: Value, log2: Value, most: int) -> Value:
+    """`(last + 1 << log2) - 1` without an adder; `log2` up to `most`."""
+    chosen = 0
+    for amount in range(most + 1):
+        shifted = Cat(Const((1 << amount) - 1, amount), last)
+        chosen = chosen | Mux(log2 == amount, shifted, 0)
+    return chosen
+
+
+def up_to(last: Value, count: int) -> Value:
+    """`count` bits, of which those of the numbers 0 to `last` are set."""
+    return Cat(number <= last for number in range(count))
 
 
 class Spread(wiring.Component):
@@ -19,7 +34,7 @@ class Spread(wiring.Component):
 
     Members
     -------
-    value : M or N.
+    end : M or N, less one; that of 0 is all ones.
     tiles_log2 : log2 of the macro's tiles in this direction.
     bad : zero, or more than the macro holds.
     last : last tile with rows.
@@ -30,7 +45,7 @@ class Spread(wiring.Component):
         self.cfg = cfg
         super().__init__(
             {
-                "value": In(8),
+                "end": In(8),
                 "tiles_log2": In(2),
                 "bad": Out(1),
                 "last": Out(3),
@@ -42,67 +57,63 @@ class Spread(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
-        end = Signal(8)  # last row of the macro
-        total = Signal()  # value counts the rows of all tiles together
+        tile = self.end[cfg.rows_log2 :]
+        total = Signal()  # the value counts the rows of all tiles together
         m.d.comb += [
-            end.eq(self.value - 1),
-            total.eq(self.value > cfg.rows),
-            self.bad.eq(
-                (self.value == 0) | (end >= (cfg.rows << self.tiles_log2)[: cfg.rows_log2 + 4])
-            ),
-            self.last.eq(Mux(total, end[cfg.rows_log2 :], (1 << self.tiles_log2) - 1)),
-            self.rows_most.eq(Mux(total, cfg.rows - 1, end[: cfg.rows_log2])),
-            self.rows_last.eq(end[: cfg.rows_log2]),
+            total.eq(tile.any()),
+            self.bad.eq((tile >> self.tiles_log2).any()),
+            self.last.eq(Mux(total, tile, (1 << self.tiles_log2) - 1)),
+            self.rows_most.eq(Mux(total, cfg.rows - 1, self.end[: cfg.rows_log2])),
+            self.rows_last.eq(self.end[: cfg.rows_log2]),
         ]
         return m
 
 
-class GroupMask(wiring.Component):
-    """Tiles that lie in groups of neighbouring slices, as a mask and a last tile.
+class GroupTiles(wiring.Component):
+    """Tiles that lie in groups of neighbouring slices, counted from the first.
 
     Members
     -------
-    base : first tile, as the instruction has it; it may not exist.
-    group_last : last group; groups start every `stride` (1, 2 or 4) tiles.
-    slice_most, slice_last : last slice of the groups before it; of it.
-    mask : the tiles.
-    bad : some lie past the last tile.
+    groups : the groups there are; they start every `stride` (1, 2 or 4) tiles.
+    ends : those whose last slice is `slice_last`; of the others it is `slice_most`.
+    group_last : the last group.
+    tiles : the tiles, as far as there are so many.
+    last : the last one.
+
+    A group ends before the next starts, but one alone may be longer than a stride of `C_STRIDE`.
     """
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
         super().__init__(
             {
-                "base": In(5),
-                "group_last": In(3),
+                "groups": In(GROUPS),
+                "ends": In(GROUPS),
+                "group_last": In(GROUPS.bit_length() - 1),
                 "stride": In(3),
                 "slice_most": In(3),
                 "slice_last": In(3),
-                "mask": Out(cfg.tiles),
-                "bad": Out(1),
+                "tiles": Out(cfg.tiles),
+                "last": Out(6),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        cfg = self.cfg
-        relative = Signal(cfg.tiles)
-        start = Signal(6)  # of the last group; no multiplier for powers of two
-        with m.Switch(self.stride):
-            for stride in (1, 2, 4):
-                with m.Case(stride):
-                    mask = 0
-                    for group in range(GROUPS):
-                        if group * stride >= cfg.tiles:
-                            break
-                        last = Mux(group == self.group_last, self.slice_last, self.slice_most)
-                        slices = ((2 << last) - 1)[:8]
-                        mask = mask | Mux(group <= self.group_last, slices << group * stride, 0)
-                    m.d.comb += [relative.eq(mask), start.eq(self.group_last * stride)]
-        end = Signal(8)
-        m.d.comb += [
-            self.mask.eq(relative << self.base),
-            end.eq(self.base + start + self.slice_last),
-            self.bad.eq(end >= cfg.tiles),
-        ]
+        most, last = up_to(self.slice_most, 8), up_to(self.slice_last, 8)
+
+        def has(group, part):
+            return self.groups[group] & Mux(self.ends[group], last[part], most[part])
+
+        for tile in range(self.cfg.tiles):
+            found = 0
+            for log2, bit in enumerate(self.stride):
+                group, part = tile >> log2, tile & ((1 << log2) - 1)
+                if group < GROUPS:
+                    found = found | (bit & has(group, part))
+            if C_STRIDE <= tile < 2 * C_STRIDE:
+                found = found | (self.stride[-1] & has(0, tile))
+            m.d.comb += self.tiles[tile].eq(found)
+        starts = (Mux(bit, self.group_last << log2, 0) for log2, bit in enumerate(self.stride))
+        m.d.comb += self.last.eq(reduce(or_, starts) | self.slice_last)
         return m

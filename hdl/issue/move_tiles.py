@@ -1,8 +1,8 @@
-"""Which tiles a move reads and writes, and whether they and its index exist."""
+"""What a move reads and writes, and whether its index exists."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,13 +20,13 @@ class MoveTiles(wiring.Component):
     Members
     -------
     f7 : of the instruction.
-    dst, src : tiles, as the instruction has them.
     index : low bits of the index; `index_far`: it has others.
     op, size : the operation; log2 of tiles or of element bytes.
-    tiles : tiles of a source or destination, less one.
+    tiles : tiles of a source or destination, as bits; `last`: the last one.
     at : byte of the source tile at which the row, column or element starts.
-    reads, writes : tiles.
-    bad : a tile or the index does not exist, or source and destination overlap partly.
+    source, destination : it has one.
+    may_equal : source and destination may be the same tiles, but not overlap partly.
+    bad : the index does not exist.
     """
 
     def __init__(self, cfg: Config):
@@ -35,16 +35,16 @@ class MoveTiles(wiring.Component):
         super().__init__(
             {
                 "f7": In(isa.FUNCT7.width),
-                "dst": In(5),
-                "src": In(5),
                 "index": In(at_bits),
                 "index_far": In(1),
                 "op": Out(isa.MOVE["op"].width),
                 "size": Out(isa.MOVE["size"].width),
-                "tiles": Out(cfg.tiles_log2),
+                "tiles": Out(cfg.tiles),
+                "last": Out(isa.MAX_LOG2_TILES),
                 "at": Out(at_bits),
-                "reads": Out(cfg.tiles),
-                "writes": Out(cfg.tiles),
+                "source": Out(1),
+                "destination": Out(1),
+                "may_equal": Out(1),
                 "bad": Out(1),
             }
         )
@@ -57,31 +57,20 @@ class MoveTiles(wiring.Component):
             field = isa.MOVE[name]
             m.d.comb += getattr(self, name).eq(self.f7[field.lo : field.lo + field.width])
 
-        count = Signal(isa.MAX_LOG2_TILES + 1, init=1)
+        log2 = Signal(3)  # of the tiles; more than there are is found by the caller
         with m.Switch(op):
             with m.Case(*TILE_BY_TILE):
-                m.d.comb += count.eq(1 << size)
+                m.d.comb += log2.eq(size)
             with m.Case(isa.MoveOp.MTRANS), m.Switch(size):
-                for log2 in SIZES_LOG2:
-                    with m.Case(log2):
-                        m.d.comb += count.eq(cfg.result_tiles(8 << log2))
-            with m.Default():
-                m.d.comb += count.eq(1)
-        has_source = Signal()
-        has_destination = Signal()
-        may_overlap = Signal()  # in whole or not at all
+                for size_log2 in SIZES_LOG2:
+                    with m.Case(size_log2):
+                        m.d.comb += log2.eq(cfg.result_tiles(8 << size_log2).bit_length() - 1)
         m.d.comb += [
-            has_source.eq((op != isa.MoveOp.MZERO) & (op != isa.MoveOp.SCALAR)),
-            has_destination.eq(op != isa.MoveOp.ELEMENT),
-            may_overlap.eq((op == isa.MoveOp.MMOV) | (op == isa.MoveOp.MTRANS)),
-        ]
-
-        few = Signal(cfg.tiles)
-        m.d.comb += [
-            few.eq((1 << count) - 1),
-            self.writes.eq(Mux(has_destination, few << self.dst, 0)),
-            self.reads.eq(Mux(has_source, few << self.src, 0)),
-            self.tiles.eq(count - 1),
+            self.tiles.eq(Cat(tile < 1 << log2 for tile in range(cfg.tiles))),
+            self.last.eq((1 << log2) - 1),
+            self.source.eq((op != isa.MoveOp.MZERO) & (op != isa.MoveOp.SCALAR)),
+            self.destination.eq(op != isa.MoveOp.ELEMENT),
+            self.may_equal.eq((op == isa.MoveOp.MMOV) | (op == isa.MoveOp.MTRANS)),
         ]
 
         # The index: rows, elements of a row, elements of a tile.
@@ -98,11 +87,6 @@ class MoveTiles(wiring.Component):
                 m.d.comb += [indexed.eq(1), shift.eq(size), limit.eq(at_bits - size)]
         m.d.comb += [
             self.at.eq(self.index << shift),
-            self.bad.eq(
-                (has_destination & (self.dst + count > cfg.tiles))
-                | (has_source & (self.src + count > cfg.tiles))
-                | (may_overlap & (self.dst != self.src) & (self.reads & self.writes).any())
-                | (indexed & (self.index_far | (self.index >> limit).any()))
-            ),
+            self.bad.eq(indexed & (self.index_far | (self.index >> limit).any())),
         ]
         return m

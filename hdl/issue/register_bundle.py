@@ -1,4 +1,4 @@
-"""Stage F of the decoder for the front end `xuantie`: the bundle that goes to the slots."""
+"""Stages J and K of the decoder for the front end `xuantie`: the bundle for the slots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,66 @@ from ..interfaces import InstrKind, instr
 from ..units.point_op import PointSource
 from .stages import register_fields
 
-__all__ = ["RegisterBundle"]
+__all__ = ["RegisterBundle", "RegisterMasks"]
+
+
+class RegisterMasks(wiring.Component):
+    """Tiles that an instruction on registers reads and writes; combinational.
+
+    Members
+    -------
+    fields : as `RegisterSizes` gives them.
+    reads, writes : tiles.
+    shared : A and B name some register both.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        super().__init__(
+            {
+                "fields": In(register_fields(cfg)),
+                "reads": Out(cfg.tiles),
+                "writes": Out(cfg.tiles),
+                "shared": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg, x = self.cfg, self.fields
+
+        def one(register):
+            """A mask of registers with this one."""
+            return (1 << register)[:REGISTERS]
+
+        def pair(register, both):
+            return one(register) | Mux(both, one(register | 1), 0)
+
+        moved = Signal(REGISTERS)  # of a load or store
+        a_regs, b_regs = Signal(REGISTERS), Signal(REGISTERS)
+        reads, writes = Signal(REGISTERS), Signal(REGISTERS)
+        second = x.move & ~x.zero & ~x.scalar | x.point & ~x.scalar  # ms1 is an operand
+        m.d.comb += [
+            moved.eq(((2 << x.registers) - 1) << x.md),
+            a_regs.eq(one(x.ms1)),
+            b_regs.eq(pair(x.ms2, x.b_pair)),
+            self.shared.eq((a_regs & b_regs).any()),
+            reads.eq(
+                Mux(x.mma, a_regs | b_regs, 0)
+                | Mux(x.store, moved, 0)
+                | Mux(second, one(x.ms1), 0)
+                | Mux(x.point, one(x.ms2), 0)
+            ),
+            writes.eq(
+                Mux(x.mma, pair(x.md, x.c_pair), 0)
+                | Mux(x.load, moved, 0)
+                | Mux(x.move | x.point, one(x.md), 0)
+            ),
+        ]
+        for n in range(REGISTERS):
+            tile = n * cfg.x_tiles
+            m.d.comb += [self.reads[tile].eq(reads[n]), self.writes[tile].eq(writes[n])]
+        return m
 
 
 class RegisterBundle(wiring.Component):
@@ -22,10 +81,9 @@ class RegisterBundle(wiring.Component):
 
     Members
     -------
-    fields : as `RegisterWord` gives them.
+    fields : as `RegisterSizes` gives them.
     base, stride : of a load or store.
-    instr : the bundle.
-    scalar : the unit needs the scalar operand.
+    instr : the bundle but for what `RegisterMasks` says.
     """
 
     def __init__(self, cfg: Config):
@@ -36,7 +94,6 @@ class RegisterBundle(wiring.Component):
                 "base": In(cfg.addr_bits),
                 "stride": In(cfg.addr_bits),
                 "instr": Out(instr(cfg)),
-                "scalar": Out(1),
             }
         )
 
@@ -49,38 +106,7 @@ class RegisterBundle(wiring.Component):
         def tile(register):
             return register << distance_log2
 
-        def one(register):
-            """A mask of registers with this one."""
-            return (1 << register)[:REGISTERS]
-
-        def pair(register, both):
-            return one(register) | Mux(both, one(register | 1), 0)
-
-        def tiles(registers):
-            """The mask of tiles for one of registers."""
-            mask = Signal(cfg.tiles, name=f"{registers.name}_tiles")
-            m.d.comb += [mask[tile(n)].eq(registers[n]) for n in range(REGISTERS)]
-            return mask
-
-        moved = Signal(REGISTERS)  # of a load or store
-        a_regs, b_regs = Signal(REGISTERS), Signal(REGISTERS)
-        reads, writes = Signal(REGISTERS), Signal(REGISTERS)
-        second = x.move & ~x.zero & ~x.scalar | x.point & ~x.scalar  # ms1 is an operand
         m.d.comb += [
-            moved.eq(((2 << x.registers) - 1) << x.md),
-            a_regs.eq(one(x.ms1)),
-            b_regs.eq(pair(x.ms2, x.b_pair)),
-            reads.eq(
-                Mux(x.mma, a_regs | b_regs, 0)
-                | Mux(x.store, moved, 0)
-                | Mux(second, one(x.ms1), 0)
-                | Mux(x.point, one(x.ms2), 0)
-            ),
-            writes.eq(
-                Mux(x.mma, pair(x.md, x.c_pair), 0)
-                | Mux(x.load, moved, 0)
-                | Mux(x.move | x.point, one(x.md), 0)
-            ),
             out.kind.eq(
                 Mux(
                     x.mma | x.point,
@@ -88,9 +114,6 @@ class RegisterBundle(wiring.Component):
                     Mux(x.load, InstrKind.LOAD, Mux(x.store, InstrKind.STORE, InstrKind.MOVE)),
                 )
             ),
-            out.reads.eq(tiles(reads)),
-            out.writes.eq(tiles(writes)),
-            self.scalar.eq(x.scalar),
         ]
 
         # -- multiply-accumulate: the whole destination is walked, for its zeros ------------------
@@ -103,7 +126,6 @@ class RegisterBundle(wiring.Component):
             mma.m_last.eq(row_last),
             mma.n_most.eq(Mux(x.b_pair, 2 * row_last + 1, row_last)),
             mma.n_last.eq(mma.n_most),
-            mma.shared.eq((a_regs & b_regs).any()),
             mma.width_log2.eq(x.width_log2),
             mma.op.ft.eq(x.ft),
             mma.op.out.eq(x.out),

@@ -1,4 +1,4 @@
-"""Stage B of the decoder for the front end `xuantie`: legal or not, and what it asks for."""
+"""Stages B and D of the decoder for the front end `xuantie`: legal or not, what it asks for."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .. import isa
 from ..config import REGISTERS, Config
 from ..interfaces import host_request
 from ..units.point_op import PointOp
-from .stages import register_fields
+from .stages import carry, register_fields, register_word_fields
 
-__all__ = ["RegisterWord"]
+__all__ = ["RegisterSizes", "RegisterWord"]
 
 POINT_OPS = {
     isa.PointwiseOp.MADD: PointOp.ADD,
@@ -29,14 +29,13 @@ POINT_OPS = {
 
 
 class RegisterWord(wiring.Component):
-    """Reads a word against the table of the front end, and the sizes it uses; combinational.
+    """Reads a word against the table of the front end; combinational.
 
     Members
     -------
     before : the request.
-    size, rounding : xmsize and xmxrm.
-    legal : the word is an instruction that may be executed with these sizes.
-    config, new_size : it is an mcfg; what xmsize becomes, and rd too.
+    legal : the word is an instruction that may be executed with some sizes.
+    immediate : an mcfg's operand is in the word.
     release : it is mrelease.
     fields : everything else, with `on` for what goes to a unit.
 
@@ -48,13 +47,10 @@ class RegisterWord(wiring.Component):
         super().__init__(
             {
                 "before": In(host_request(cfg)),
-                "size": In(isa.XUANTIE_CSRS[isa.XCsr.XMSIZE].bits),
-                "rounding": In(isa.XUANTIE_CSRS[isa.XCsr.XMXRM].bits),
                 "legal": Out(1),
-                "config": Out(1),
-                "new_size": Out(isa.XUANTIE_CSRS[isa.XCsr.XMSIZE].bits),
+                "immediate": Out(1),
                 "release": Out(1),
-                "fields": Out(register_fields(cfg)),
+                "fields": Out(register_word_fields(cfg)),
             }
         )
 
@@ -101,22 +97,10 @@ class RegisterWord(wiring.Component):
         move, point = of_kind(kinds.MMOV), of_kind(kinds.POINTWISE)
         zero = of_kind(kinds.ZERO)
 
-        # -- sizes, checked where they are used -------------------------------------------------
-        def of_size(name):
-            f = isa.XMSIZE[name]
-            return self.size[f.lo : f.lo + f.width]
-
-        size_m, size_n, size_k = (of_size(name) for name in "mnk")
         whole = any_of(lambda row: row.registers)
         size_log2 = number(lambda row: row.size, 2)
         b_pair = any_of(lambda row: row.mma and row.mma.b_pair)
         c_pair = any_of(lambda row: row.mma and row.mma.c_pair)
-        uneven = Signal()
-        m.d.comb += uneven.eq((size_k & ((1 << size_log2) - 1)).any())
-        bad_m = (size_m == 0) | (size_m > cfg.x_rows)
-        bad_k = (size_k == 0) | (size_k > cfg.row_bytes) | uneven
-        bad_n = (size_n == 0) | (size_n > Mux(b_pair, 2 * cfg.x_rows, cfg.x_rows))
-        uses_size = mma | ((load | store) & ~whole) | point
 
         # -- registers --------------------------------------------------------------------------
         def one(register, both):
@@ -145,28 +129,12 @@ class RegisterWord(wiring.Component):
         m.d.comb += [
             self.legal.eq(
                 Cat(hit for _, hit in hits).any()
-                & ~(uses_size & (bad_m | bad_k))
-                & ~(mma & (bad_n | overlap))
+                & ~(mma & overlap)
                 & ~(bad_pair | bad_destination | bad_whole | bad_row)
             ),
-            self.config.eq(of_kind(kinds.CONFIG)),
+            self.immediate.eq(any_of(lambda row: row.immediate)),
             self.release.eq(released),
         ]
-
-        # -- mcfg -------------------------------------------------------------------------------
-        immediate = any_of(lambda row: row.immediate)
-        setting = Signal(len(self.new_size))
-        which = number(lambda row: row.index if row.index is not None else 0, 3)
-        m.d.comb += [
-            setting.eq(Mux(immediate, field(isa.UIMM7), self.before.rs1)),
-            self.new_size.eq(self.size),
-        ]
-        with m.Switch(which):
-            for name, part in isa.XMSIZE.items():
-                with m.Case(isa.SizeIndex[name.upper()]):
-                    m.d.comb += self.new_size[part.lo : part.lo + part.width].eq(setting)
-            with m.Case(isa.SizeIndex.ALL):
-                m.d.comb += self.new_size.eq(setting)
 
         # -- what the units need ------------------------------------------------------------------
         outs = cfg.output_formats
@@ -181,13 +149,12 @@ class RegisterWord(wiring.Component):
         def width(row):
             return isa.mma_formats(row, cfg)[1].container.bit_length() - 4 if row.mma else 0
 
-        def lanes_log2(row):
-            """log2 of elements in a byte, for those of half a byte."""
+        def of_nibbles(row):
             return row.mma is not None and row.mma.operand == "int4"
 
-        elements = Signal(out.k.shape())
-        m.d.comb += elements.eq(Mux(any_of(lanes_log2), size_k << 1, size_k >> size_log2))
         m.d.comb += [
+            out.config.eq(of_kind(kinds.CONFIG)),
+            out.index.eq(number(lambda row: row.index if row.index is not None else 0, 3)),
             out.mma.eq(mma),
             out.load.eq(load),
             out.store.eq(store),
@@ -197,15 +164,13 @@ class RegisterWord(wiring.Component):
             out.md.eq(md),
             out.ms1.eq(ms1),
             out.ms2.eq(ms2),
-            out.m.eq(size_m),
-            out.n.eq(size_n),
-            out.k_bytes.eq(size_k),
             out.whole.eq(whole),
             out.registers.eq(registers),
+            out.size_log2.eq(size_log2),
+            out.nibbles.eq(any_of(of_nibbles)),
             out.ft.eq(number(operand, len(out.ft))),
             out.out.eq(number(result, len(out.out))),
             out.width_log2.eq(number(width, 2)),
-            out.k.eq(elements),
             out.a_unsigned.eq(any_of(lambda row: row.mma and not row.mma.a_signed)),
             out.b_unsigned.eq(any_of(lambda row: row.mma and not row.mma.b_signed)),
             out.b_pair.eq(b_pair),
@@ -216,6 +181,58 @@ class RegisterWord(wiring.Component):
             out.zero.eq(zero),
             out.op.eq(number(lambda row: POINT_OPS[row.op] if row.op else 0, len(out.op))),
             out.wide.eq(size_log2 == 3),
+        ]
+        return m
+
+
+class RegisterSizes(wiring.Component):
+    """Checks the sizes that an instruction took along, and adds them; combinational.
+
+    Members
+    -------
+    word : as `RegisterWord` gives it.
+    size, rounding : xmsize and xmxrm.
+    bad : the instruction may not be executed with these sizes.
+    fields : what it asks of a unit.
+
+    Source: isa.md section 1.
+    """
+
+    def __init__(self, cfg: Config):
+        self.cfg = cfg
+        super().__init__(
+            {
+                "word": In(register_word_fields(cfg)),
+                "size": In(isa.XUANTIE_CSRS[isa.XCsr.XMSIZE].bits),
+                "rounding": In(isa.XUANTIE_CSRS[isa.XCsr.XMXRM].bits),
+                "bad": Out(1),
+                "fields": Out(register_fields(cfg)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        cfg, word, out = self.cfg, self.word, self.fields
+
+        def of_size(name):
+            f = isa.XMSIZE[name]
+            return self.size[f.lo : f.lo + f.width]
+
+        size_m, size_n, size_k = (of_size(name) for name in "mnk")
+        uneven = Signal()
+        m.d.comb += uneven.eq((size_k & ((1 << word.size_log2) - 1)).any())
+        bad_m = (size_m == 0) | (size_m > cfg.x_rows)
+        bad_k = (size_k == 0) | (size_k > cfg.row_bytes) | uneven
+        bad_n = (size_n == 0) | (size_n > Mux(word.b_pair, 2 * cfg.x_rows, cfg.x_rows))
+        uses_size = word.mma | ((word.load | word.store) & ~word.whole) | word.point
+        carry(m, word, out)
+        m.d.comb += [
+            self.bad.eq((uses_size & (bad_m | bad_k)) | (word.mma & bad_n)),
+            out.on.eq(word.on & ~self.bad),
+            out.m.eq(size_m),
+            out.n.eq(size_n),
+            out.k_bytes.eq(size_k),
+            out.k.eq(Mux(word.nibbles, size_k << 1, size_k >> word.size_log2)),
             out.rounding.eq(self.rounding),
         ]
         return m

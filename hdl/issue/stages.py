@@ -1,4 +1,4 @@
-"""What each stage of the `ame` decoder knows: the layouts of its pipeline registers."""
+"""What each stage of the decoder knows: the layouts of its pipeline registers."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from amaranth.lib.wiring import In, Out
 
 from .. import isa
 from ..config import Config
-from ..interfaces import bits_for, host_response, instr
+from ..interfaces import OPERAND_TILES, bits_for, host_response, instr
+from .csr import csr_access
 
 __all__ = [
     "C_STRIDE",
+    "GROUPS",
     "MODES",
     "MODE_4X4",
     "MODE_A_LOG2",
     "MODE_B_LOG2",
     "DecodeStage",
+    "answer_layout",
     "carry",
     "register_fields",
+    "register_word_fields",
     "stage_layouts",
 ]
 
 C_STRIDE = 4
 """Tiles between C groups in every mode but 4x4."""
+
+GROUPS = OPERAND_TILES * OPERAND_TILES
+"""Most groups of tiles that one operand has: C of a mma."""
 
 MODE_4X4 = len(isa.Tiling)
 MODES = MODE_4X4 + 1
@@ -34,19 +41,22 @@ MODE_B_LOG2 = (*(t.b_tiles.bit_length() - 1 for t in isa.Tiling), 2)
 """Tiles of A and of B, log2, by mode."""
 
 
-def register_fields(cfg: Config) -> data.StructLayout:
-    """What the front end `xuantie` asks of a unit, from stage B to stage F.
+def register_word_fields(cfg: Config) -> data.StructLayout:
+    """What a word of the front end `xuantie` asks for, whatever the sizes, in stages B and C.
 
-    `on`: the instruction is one of these; then one of `mma`, `load`, `store`, `move` and `point`.
-    `md`, `ms1`, `ms2`: registers. `m`, `n`, `k_bytes`: sizes; `k`: elements of a row. `whole`,
-    `registers`: a load or store of whole registers, so many and one more. `ft`, `out`,
-    `width_log2`, `a_unsigned`, `b_unsigned`: formats of a mma; `b_pair`, `c_pair`: B, C are two
-    registers. `by_row`, `row`: the second operand is that row of ms1; `scalar`: it is the scalar.
-    `zero`: the move is mzero. `op`, `wide`, `rounding`: of a pointwise instruction.
+    `on`: the instruction goes to a unit, so it is one of `mma`, `load`, `store`, `move` and
+    `point`. `config`: it is an mcfg, of the size `index`. `md`, `ms1`, `ms2`: registers. `whole`,
+    `registers`: a load or store of whole registers, so many and one more. `size_log2`: of an
+    element, log2 of bytes; `nibbles`: elements are half as long. `ft`, `out`, `width_log2`,
+    `a_unsigned`, `b_unsigned`: formats of a mma; `b_pair`, `c_pair`: B, C are two registers.
+    `by_row`, `row`: the second operand is that row of ms1; `scalar`: it is the scalar. `zero`: the
+    move is mzero. `op`, `wide`: of a pointwise instruction.
     """
     return data.StructLayout(
         {
             "on": 1,
+            "config": 1,
+            "index": 3,
             "mma": 1,
             "load": 1,
             "store": 1,
@@ -55,12 +65,10 @@ def register_fields(cfg: Config) -> data.StructLayout:
             "md": 3,
             "ms1": 3,
             "ms2": 3,
-            "m": bits_for(cfg.x_rows + 1),
-            "n": bits_for(2 * cfg.x_rows + 1),
-            "k_bytes": bits_for(cfg.row_bytes + 1),
-            "k": bits_for(cfg.lanes(4) + 1),
             "whole": 1,
             "registers": 3,
+            "size_log2": 2,
+            "nibbles": 1,
             "ft": bits_for(len(cfg.format_rows)),
             "out": bits_for(len(cfg.output_formats)),
             "width_log2": 2,
@@ -74,19 +82,58 @@ def register_fields(cfg: Config) -> data.StructLayout:
             "zero": 1,
             "op": 3,
             "wide": 1,
+        }
+    )
+
+
+def register_fields(cfg: Config) -> data.StructLayout:
+    """What the front end `xuantie` asks of a unit, from stage D on.
+
+    `m`, `n`, `k_bytes`: sizes; `k`: elements of a row. `rounding`: of a pointwise instruction. The
+    others are as in `register_word_fields`.
+    """
+    word = register_word_fields(cfg)
+    dropped = ("config", "index", "size_log2", "nibbles")
+    return data.StructLayout(
+        {name: field.shape for name, field in word if name not in dropped}
+        | {
+            "m": bits_for(cfg.x_rows + 1),
+            "n": bits_for(2 * cfg.x_rows + 1),
+            "k_bytes": bits_for(cfg.row_bytes + 1),
+            "k": bits_for(cfg.lanes(4) + 1),
             "rounding": 2,
         }
     )
 
 
+def answer_layout(cfg: Config) -> data.StructLayout:
+    """Stage K: what an instruction answers with, and what goes to the slots.
+
+    `dispatch`: no error, and there is work for a unit; `dirty`: it writes tiles. `scalar`: the
+    response's data are for that unit. `element`: the response's data come from it.
+    """
+    return data.StructLayout(
+        {
+            "instr": instr(cfg),
+            "resp": host_response(cfg),
+            "dispatch": 1,
+            "dirty": 1,
+            "fence": 1,
+            "release": 1,
+            "fallback": 1,
+            "scalar": 1,
+            "element": 1,
+        }
+    )
+
+
 def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
-    """Registers of stages B to F (`Decode` says what each adds)."""
+    """Registers of stages B to K (`Decode` says what each adds)."""
+    tile = isa.MXTILE
     word = {
         "tag": cfg.tag_bits,
-        "rd": 5,
         "wb": 1,
-        "data": 64,
-        "error": 2,  # none yet, or illegal
+        "data": 64,  # rs1, or what a CSR holds
         "mmacc": 1,
         "load": 1,
         "store": 1,
@@ -99,28 +146,31 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
         "rs1_tile": 5,
         "rs2_tile": 5,
         "far": 1,  # base address above addr_bits
-        "index_far": 1,  # index of a move beyond any tile
-        "base": cfg.addr_bits,
         "stride": cfg.addr_bits,
-        "tiling": isa.MXTILE["tiling"].width,
-        "guard4x4": 1,
-        "k": isa.MXTILE["k"].width,
-        "m": isa.MXTILE["m"].width,
-        "n": isa.MXTILE["n"].width,
     }
-    if cfg.xuantie:
-        word["x"] = register_fields(cfg)
+    index = {"index_far": 1}  # index of a move beyond any tile
+    illegal = {"illegal": 1}
     csrs = {"mxcfg": isa.MXCFG_BITS, "reserved_tile": 1}
+    modes = {"tiling": tile["tiling"].width}
+    guard = {"guard4x4": 1}
+    sizes = {name: tile[name].width for name in "mn"}
+    k = {"k": tile["k"].width}
+    bad = {"bad": 1}  # of its kind, as far as it is known
     fmt = {
-        "bad": 1,
         "ft": bits_for(len(cfg.format_rows)),
         "out": bits_for(len(cfg.output_formats)),
-        "container_log2": 3,  # log2 of container bits / 4
         "width_log2": 2,  # log2 of the output's bytes
         "sat": 1,
         "rnd": 2,
     }
+    container = {"container_log2": 3}  # log2 of container bits / 4
     mode = {"mode": 3, "fallback": 1}
+    lasts = {  # sizes less one
+        "k_last": tile["k"].width,
+        "row_end": tile["m"].width,  # of what the first tiles of the kind hold
+        "column_end": tile["n"].width,
+        "square": 1,
+    }
     counts = {
         "tiles": 3,  # named by a load or store, less one
         "down": 1,
@@ -144,23 +194,67 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
             "z_k": bits_for(cfg.lanes(4) + 1),  # elements of the last one
             "z_spare": 1,  # they end in the middle of a byte
         }
-    return {
-        "b": data.StructLayout(word | csrs),
-        "c": data.StructLayout(word | fmt),
-        "d": data.StructLayout(word | fmt | mode),
-        "e": data.StructLayout(word | fmt | mode | counts),
-        "f": data.StructLayout(
-            {
-                "instr": instr(cfg),
-                "resp": host_response(cfg),
-                "dispatch": 1,
-                "fence": 1,
-                "release": 1,
-                "fallback": 1,
-                "scalar": 1,  # the response's data are for the move unit
-                "element": 1,  # the response's data come from it
-            }
-        ),
+    checks = {"bad_rows": 1, "bad_columns": 1, "bad_bytes": 1, "bad_mma": 1}
+    walk_bits = 8 + cfg.row_bytes_log2
+    groups = {
+        "groups": GROUPS,  # of tiles that the first operand has
+        "ends": GROUPS,  # those of them whose last slice is `slice_last`
+        "group_last": GROUPS.bit_length() - 1,
+        "slice_most": 3,
+        "slice_last": 3,
+        "i_stride": 5,
+    }
+    walk = {
+        "walked": walk_bits
+    }  # bytes from a row's start to the start, then end, of its last tile
+    full = {"full_rows": 1, "full_groups": 1, "full_slices": 1}
+    fill = {"fill": 1}
+    moves = {
+        "move_tiles": cfg.tiles_log2,
+        "at": cfg.rows_log2 + cfg.row_bytes_log2,
+    }
+    shifts = {  # tiles counted from the one that the field of the word names
+        "rd_tiles": cfg.tiles,
+        "rs1_tiles": cfg.tiles,
+        "rs2_tiles": OPERAND_TILES,
+        "rd_last": 6,
+        "rs1_last": isa.MAX_LOG2_TILES,
+        "rs2_last": bits_for(OPERAND_TILES),
+        "uses_rd": 1,
+        "uses_rs1": 1,
+        "uses_rs2": 1,
+    }
+    apart = {"apart": 1}  # rd's tiles must be others than those of rs1 and rs2
+    masks = dict.fromkeys(("rd_mask", "rs1_mask", "rs2_mask"), cfg.tiles)
+    contiguous = {"contiguous": 1}
+    checked = {"reads": cfg.tiles, "writes": cfg.tiles, "shared": 1, "overlap": 1}
+    to_y = {"to_y": 6} if cfg.has_vector else {}  # tiles from z to y
+    part = {"part_first": 3} if cfg.has_vector else {}
+    x_word = {"x_word": register_word_fields(cfg)} if cfg.xuantie else {}
+    x_csrs = (
+        {
+            "x_size": isa.XUANTIE_CSRS[isa.XCsr.XMSIZE].bits,
+            "x_rounding": isa.XUANTIE_CSRS[isa.XCsr.XMXRM].bits,
+        }
+        if cfg.xuantie
+        else {}
+    )
+    x = {"x": register_fields(cfg)} if cfg.xuantie else {}
+
+    b = word | index | {"known": 1, "csr": csr_access(cfg)} | x_word
+    c = word | index | illegal | csrs | modes | guard | sizes | k | x_word | x_csrs
+    d = word | index | illegal | modes | guard | sizes | k | bad | fmt | container | x
+    e = word | index | illegal | guard | k | bad | fmt | container | mode | lasts | x
+    f = word | index | illegal | k | bad | fmt | mode | counts | checks | x
+    after_f = word | illegal | k | bad | fmt | {"fallback": 1} | counts | x
+    g = after_f | index | groups | walk | full
+    after_g = after_f | {"i_stride": 5} | fill | moves
+    h = after_g | walk | shifts | apart | to_y
+    i = after_g | masks | contiguous | apart | part
+    j = after_g | contiguous | checked | part
+    layouts = dict(zip("bcdefghij", (b, c, d, e, f, g, h, i, j), strict=True))
+    return {name: data.StructLayout(fields) for name, fields in layouts.items()} | {
+        "k": answer_layout(cfg)
     }
 
 

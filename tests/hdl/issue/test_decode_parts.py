@@ -4,14 +4,15 @@ import os
 import random
 
 import pytest
+from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
 from hdl.config import Config, preset
 from hdl.isa import encode
-from hdl.issue.csr import CsrFile, mxinfo
+from hdl.issue.csr import CsrFile, CsrSelect, mxinfo
 from hdl.issue.decode import Decode
 from hdl.issue.fairness import PATIENCE, Fairness
-from hdl.issue.geometry import GroupMask, Spread
+from hdl.issue.geometry import GroupTiles, Spread, last_of
 from hdl.issue.scoreboard import Scoreboard
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
@@ -35,7 +36,7 @@ def test_spread_of_rows_over_tiles():
             tiles = 1 << tiles_log2
             ctx.set(dut.tiles_log2, tiles_log2)
             for value in range(256):
-                ctx.set(dut.value, value)
+                ctx.set(dut.end, (value - 1) % 256)
                 where = (tiles, value)
                 legal = 1 <= value <= 16 * tiles
                 assert ctx.get(dut.bad) == (not legal), where
@@ -51,49 +52,81 @@ def test_spread_of_rows_over_tiles():
     simulate(dut, bench)
 
 
+def test_a_product_less_one_by_shifting():
+    """`last_of` against the product it stands for, every operand."""
+    top = Module()
+    last, log2 = Signal(4), Signal(3)
+    result = Signal(8)
+    top.d.comb += result.eq(last_of(last, log2, 4))
+
+    async def bench(ctx):
+        for value in range(16):
+            for amount in range(5):
+                ctx.set(last, value)
+                ctx.set(log2, amount)
+                assert ctx.get(result) == ((value + 1) << amount) - 1, (value, amount)
+
+    simulate(top, bench)
+
+
 @pytest.mark.parametrize("tiles", [32, 8])
-def test_masks_of_groups(tiles):
+def test_tiles_of_groups(tiles):
+    """Groups in a row, in a square with a last column, and one that is long."""
     cfg = CFG if tiles == 32 else Config(tiles=8, rows=8, row_bits=256, banks=4)
-    dut = GroupMask(cfg)
+    dut = GroupTiles(cfg)
     rng = random.Random(SEED)
 
     async def bench(ctx):
         for _ in range(800):
-            stride = rng.choice([1, 2, 4])
-            base, groups = rng.randrange(32), rng.randrange(8)
+            log2 = rng.choice([0, 1, 2])
+            stride = 1 << log2
             most, last = rng.randrange(stride), rng.randrange(stride)
+            columns = rng.choice([1, 2, 4, 8])
+            if columns < 8:
+                across, down = rng.randrange(columns), rng.randrange(16 // columns // stride)
+                found = {
+                    columns * i + j: j == across for i in range(down + 1) for j in range(across + 1)
+                }
+            elif rng.random() < 0.8:
+                across = rng.randrange(8)
+                found = {group: group == across for group in range(across + 1)}
+            else:
+                log2, stride, last, found = 2, 4, rng.randrange(8), {0: True}
             for name, value in (
-                ("base", base),
-                ("group_last", groups),
+                ("groups", sum(1 << group for group in found)),
+                ("ends", sum(1 << group for group, ends in found.items() if ends)),
+                ("group_last", max(found)),
                 ("stride", stride),
                 ("slice_most", most),
                 ("slice_last", last),
             ):
                 ctx.set(getattr(dut, name), value)
             named = [
-                base + g * stride + s
-                for g in range(groups + 1)
-                for s in range((last if g == groups else most) + 1)
+                group * stride + part
+                for group, ends in found.items()
+                for part in range((last if ends else most) + 1)
             ]
-            where = f"seed {SEED}: {base, groups, stride, most, last}"
-            assert ctx.get(dut.bad) == (max(named) >= tiles), where
-            if max(named) < tiles:
-                assert ctx.get(dut.mask) == sum(1 << t for t in named), where
+            where = f"seed {SEED}: {found, stride, most, last}"
+            assert ctx.get(dut.last) == max(found) * stride + last, where
+            assert ctx.get(dut.tiles) == sum(1 << t for t in named if t < tiles), where
 
     simulate(dut, bench)
 
 
 def test_csr_file_reads_writes_and_gathers():
-    dut = CsrFile(CFG)
+    dut, which = CsrFile(CFG), CsrSelect(CFG)
     base = CFG.csr_base
+    top = Module()
+    top.submodules.file, top.submodules.which = dut, which
+    top.d.comb += dut.select.eq(which.select)
 
     async def bench(ctx):
         def look(number):
-            ctx.set(dut.number, number)
-            return ctx.get(dut.known), ctx.get(dut.read_only), ctx.get(dut.value)
+            ctx.set(which.number, number)
+            return ctx.get(which.known), ctx.get(which.read_only), ctx.get(dut.value)
 
         async def write(number, value):
-            ctx.set(dut.number, number)
+            ctx.set(which.number, number)
             ctx.set(dut.write_data, value)
             ctx.set(dut.write, 1)
             await ctx.tick()
@@ -120,7 +153,7 @@ def test_csr_file_reads_writes_and_gathers():
         await ctx.tick()
         assert look(0x802)[2] == 1
 
-    simulate(dut, bench, clocked=True)
+    simulate(top, bench, clocked=True)
 
 
 def test_mxinfo_names_what_is_built():

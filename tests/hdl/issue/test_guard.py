@@ -82,7 +82,7 @@ def test_guard_truth_table(accumulators):
 
 @pytest.mark.parametrize("accumulators", ["unified", "split"])
 def test_guard_behind_the_formats(accumulators):
-    """Every Ft code, bOVF, ACC, TILING and GUARD4x4 through the decoder's stages C and D."""
+    """Every Ft code, bOVF, ACC, TILING and GUARD4x4 through the decoder's stages D and E."""
     cfg = CFG.replace(accumulators=accumulators, formats=("all",))
     formats, mode = FormatStage(cfg), ModeStage(cfg)
     top = Module()
@@ -94,6 +94,7 @@ def test_guard_behind_the_formats(accumulators):
         before, after = formats.before, mode.after
         for name, tile in (("rd_tile", 0), ("rs1_tile", 24), ("rs2_tile", 28)):
             ctx.set(before[name], tile)
+        ctx.set(before.m, 1)  # 0 is bad whatever the format
         for ft in range(256):
             for bovf in (0, 1):
                 for acc in range(8):
