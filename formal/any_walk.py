@@ -4,33 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Instance, Module, Signal, Value
-from amaranth.lib.wiring import Out
+from amaranth.hdl import Cat, Instance, Module, Mux, Signal, Value
+from amaranth.lib import data
 
 from hdl.config import Config
-from hdl.interfaces import InstrKind
+from hdl.interfaces import InstrKind, ldst_uop, mma_uop, move_uop, slot_uop
 from hdl.issue import slot as slot_module
 
-from .harness import Inside, Proof
+from .harness import Proof
 
-__all__ = ["Walks", "contract", "walks_of_slots"]
+__all__ = ["Walk", "more_of", "seen_as", "walks_of_slots"]
 
-_NAMES = ("MmaSplit", "LdStSplit", "MoveSplit")
-
-
-class Walks:
-    """The walks of each slot, in order: `mma[n]`, `ldst[n]`, `move[n]`."""
-
-    def __init__(self):
-        self.mma: list = []
-        self.ldst: list = []
-        self.move: list = []
+_NAME = "SplitCounters"
 
 
 def _noted(real: type, made: list) -> type:
-    """A split counter that is put on a list."""
+    """Split counters that are put on a list."""
 
     class Noted(real):
         def __init__(self, cfg: Config):
@@ -41,136 +31,238 @@ def _noted(real: type, made: list) -> type:
 
 
 def _any_walk(real: type, made: list) -> type:
-    """A component with the members of a split counter, whose outputs are arbitrary."""
+    """A component with the members of split counters, whose outputs are arbitrary."""
 
     class AnyWalk(_noted(real, made)):
         def elaborate(self, platform):
             m = Module()
-            for path, member, value in self.signature.flatten(self):
-                if member.flow is Out:
-                    value = Value.cast(value)
-                    name = "_".join(map(str, path))
-                    m.submodules[name] = Instance("$anyseq", p_WIDTH=len(value), o_Y=value)
+            for name in ("valid", "uop", "busy"):
+                value = Value.cast(getattr(self, name))
+                m.submodules[name] = Instance("$anyseq", p_WIDTH=len(value), o_Y=value)
+            m.d.comb += self.uncut.eq(self.uop)
             return m
 
     return AnyWalk
 
 
 @contextmanager
-def walks_of_slots(*, arbitrary: bool) -> Iterator[Walks]:
-    """While it lasts, the walks of slots that are elaborated are handed out.
+def walks_of_slots(*, arbitrary: bool) -> Iterator[list]:
+    """While it lasts, the split counters of slots that are elaborated are put on a list.
 
     Parameters
     ----------
-    arbitrary : replace them by arbitrary ones.
+    arbitrary : replace them by arbitrary walks.
     """
-    walks = Walks()
-    originals = {name: getattr(slot_module, name) for name in _NAMES}
+    walks: list = []
+    real = getattr(slot_module, _NAME)
     try:
-        for (name, real), made in zip(
-            originals.items(), (walks.mma, walks.ldst, walks.move), strict=True
-        ):
-            setattr(slot_module, name, (_any_walk if arbitrary else _noted)(real, made))
+        setattr(slot_module, _NAME, (_any_walk if arbitrary else _noted)(real, walks))
         yield walks
     finally:
-        for name, real in originals.items():
-            setattr(slot_module, name, real)
+        setattr(slot_module, _NAME, real)
 
 
-@dataclass(frozen=True)
-class Held:
-    """The last uop taken: its tile, of a load or store; of a move what it read and wrote."""
-
-    tile: Signal
-    src: Signal
-    dst: Signal
-    read: Signal
+def seen_as(layout: data.StructLayout, uop: data.View) -> data.View:
+    """A slot's uop as its unit sees it."""
+    return layout(Value.cast(uop.uop)[: layout.size])
 
 
-def contract(p: Proof, slot: Inside, walks: Walks, n: int, *, assume: bool) -> Held:
-    """What a slot relies on of the walks in slot `n`: assumed, or else checked.
+def more_of(cfg: Config, kind: Value, uop: data.View) -> Value:
+    """Whether the uop promises that the next one is to go to the unit right after it."""
+    kind = Value.cast(kind)
+    of_mma = seen_as(mma_uop(cfg), uop).more if cfg.has_words else 0
+    of_move = seen_as(move_uop(cfg), uop).more
+    of_ldst = seen_as(ldst_uop(cfg), uop).more
+    is_mma, is_move = kind == InstrKind.MMA.value, kind == InstrKind.MOVE.value
+    return Mux(is_mma, of_mma, Mux(is_move, of_move, of_ldst))
 
-    Uops name tiles that the instruction still claims. Where claims are won tile by tile, the tile
-    stays until it is given up; elsewhere nothing is given up before the end. A walk ends with a
-    uop, or in an idle cycle of a load; it stands still while its uop is not taken. Returns what
-    the uop before named.
+
+class Walk:
+    """What a slot relies on of its split counters: assumed of arbitrary ones, or else checked.
+
+    - The first uop comes in the second cycle after the start at the soonest. A uop waits without a
+      change until it is taken. `busy` lasts from the start until the last uop was taken; only a
+      load may end with idle cycles, and only there, or before the first uop, may one be missing.
+    - A uop names only tiles that the instruction claims and that no uop before gave up. How it
+      names them depends on its kind alone; the unit sees the same tiles.
+    - Loads, stores and moves tile by tile stay with a tile until they give it up. A walk that
+      needs all its tiles does so from the first uop to the last.
+    - A promised uop comes, and what it needs is not given up before.
+    - A word of C that is held is that of the uop before.
+
+    Parameters
+    ----------
+    counters : the split counters; `n` : their slot's number.
+    kind, valid : of the slot's instruction; there is one.
+    start, reads, writes : an instruction enters, with these claims.
+
+    Attributes
+    ----------
+    left_reads, left_writes : claims that no uop that was taken has given up.
+    taken : the uop taken last; `fresh` : none was.
+    begun : the cycle right after the start.
     """
-    rule = p.assume if assume else p.check
-    mma, ldst, move = walks.mma[n], walks.ldst[n], walks.move[n]
-    reads, writes, valid = slot("reads"), slot("writes"), slot("valid")
-    granted, along = slot("granted"), slot("along")
-    kind = Value.cast(slot("kind"))
-    is_mma, is_load, is_store, is_move = (
-        p.signal(valid & (kind == k.value), f"{k.name.lower()}{n}")
-        for k in (InstrKind.MMA, InstrKind.LOAD, InstrKind.STORE, InstrKind.MOVE)
-    )
 
-    def has(claims: Value, tile: Value) -> Value:
-        return claims.bit_select(tile, 1)
+    def __init__(
+        self,
+        p: Proof,
+        cfg: Config,
+        counters,
+        n: int,
+        *,
+        kind: Value,
+        valid: Value,
+        start: Value,
+        reads: Value,
+        writes: Value,
+    ):
+        self.p, self.cfg, self.counters, self.n = p, cfg, counters, n
+        m = p.m
+        self.left_reads = Signal(cfg.all_tiles, name=f"left_reads{n}")
+        self.left_writes = Signal(cfg.all_tiles, name=f"left_writes{n}")
+        self.taken = Signal(slot_uop(cfg), name=f"taken{n}")
+        self.fresh = Signal(name=f"fresh{n}")
+        self.begun = p.past(start, f"begun{n}")
+        self.kind, self.valid = Value.cast(kind), valid
+        self.step = p.signal(counters.valid & counters.step, f"takes{n}")
+        uop = counters.uop
 
-    rule(
-        f"mma_claims{n}",
-        ~is_mma
-        | (has(reads, mma.uop.a.tile) & has(reads, mma.uop.b_tile) & has(writes, mma.uop.c.tile)),
-    )
-    rule(f"load_claims{n}", ~(is_load & ldst.valid) | has(writes, ldst.uop.tile))
-    rule(f"store_claims{n}", ~is_store | has(reads, ldst.uop.tile))
-    rule(f"move_reads{n}", ~(is_move & move.uop.read) | has(reads, move.uop.src.tile))
-    rule(f"move_writes{n}", ~(is_move & move.uop.write) | has(writes, move.uop.dst.tile))
-    rule(f"stores_do_not_idle{n}", ~is_store | ldst.valid)
-    for name, walk in (("mma", mma), ("move", move)):
-        rule(f"{name}_ends_with_a_uop{n}", ~walk.done | walk.step)
-    rule(f"ldst_ends{n}", ~ldst.done | ldst.step | ~ldst.valid)
-    for name, whole, walk, active in (
-        ("ldst", along, ldst, is_load | is_store),
-        ("move", move.whole, move, is_move),
-    ):
-        rule(f"{name}_whole{n}", ~(active & whole & walk.free) | (walk.done | ~walk.step))
-    # A uop that is not taken is offered again.
-    for name, walk, active in (
-        ("mma", mma, is_mma),
-        ("ldst", ldst, (is_load | is_store) & ldst.valid),
-        ("move", move, is_move),
-    ):
-        offers = [
-            Value.cast(value)
-            for path, member, value in walk.signature.flatten(walk)
-            if member.flow is Out and path != ("done",)
+        def without(claims: Value, *given_up: tuple[Value, Value]) -> Value:
+            for free, tile in given_up:
+                claims = claims & ~Mux(free, (1 << tile)[: cfg.all_tiles], 0)
+            return claims
+
+        with m.If(self.step):
+            m.d.sync += [
+                self.taken.eq(uop),
+                self.fresh.eq(0),
+                self.left_reads.eq(
+                    without(self.left_reads, (uop.free0, uop.read0), (uop.free1, uop.read1))
+                ),
+                self.left_writes.eq(without(self.left_writes, (uop.free_write, uop.write))),
+            ]
+        with m.If(start):
+            m.d.sync += [
+                self.fresh.eq(1),
+                self.left_reads.eq(reads),
+                self.left_writes.eq(writes),
+            ]
+
+    def is_kind(self, *kinds: InstrKind) -> Value:
+        """The slot's instruction is of one of these kinds."""
+        return Cat(self.kind == kind.value for kind in kinds).any()
+
+    def frees(self, uop: data.View) -> Value:
+        """It gives a tile up."""
+        return Cat(uop.free0, uop.free1, uop.free_write).any()
+
+    def of_kind(self, uop: data.View) -> list[tuple[str, Value]]:
+        """How a uop of this slot names tiles, by its kind."""
+        cfg = self.cfg
+        mma, ldst, move = (seen_as(layout(cfg), uop) for layout in (mma_uop, ldst_uop, move_uop))
+        flags = Cat(uop.reads0, uop.reads1, uop.writes)
+        whole_mma = ~uop.whole | int(cfg.has_words)
+        return [
+            (
+                "mma",
+                ~self.is_kind(InstrKind.MMA)
+                | (
+                    flags.all()
+                    & (
+                        Cat(mma.a.tile, mma.b_tile, mma.c.tile)
+                        == Cat(uop.read0, uop.read1, uop.write)
+                    )
+                    & ~(uop.new_c & uop.held_c)
+                    & (~uop.new_c | mma.new_c)
+                    & (~uop.held_c | ~mma.new_c)
+                    & whole_mma
+                ),
+            ),
+            (
+                "load",
+                ~self.is_kind(InstrKind.LOAD)
+                | ((flags == 0b100) & (ldst.tile == uop.write) & ~uop.free0 & ~uop.free1),
+            ),
+            (
+                "store",
+                ~self.is_kind(InstrKind.STORE)
+                | ((flags == 0b001) & (ldst.tile == uop.read0) & ~uop.free1 & ~uop.free_write),
+            ),
+            (
+                "move",
+                ~self.is_kind(InstrKind.MOVE)
+                | (
+                    (uop.reads0 == move.read)
+                    & (uop.writes == move.write)
+                    & ~uop.reads1
+                    & (move.src.tile == uop.read0)
+                    & (move.dst.tile == uop.write)
+                    & ~uop.free1
+                    & (uop.free0 == uop.free_write)
+                ),
+            ),
+            ("c", self.is_kind(InstrKind.MMA) | ~(uop.new_c | uop.held_c)),
+            ("more", ~more_of(cfg, self.kind, uop) | ~self.frees(uop)),
         ]
-        waits = p.past(active & ~walk.step, f"{name}{n}_waited")
+
+    def contract(self, *, assume: bool) -> None:
+        """Assume the rules, or else check them."""
+        p, n, cfg, counters = self.p, self.n, self.cfg, self.counters
+        uop, taken = counters.uop, self.taken
+        valid, busy = counters.valid, counters.busy
+
+        def rule(name: str, condition: Value) -> None:
+            (p.assume if assume else p.check)(f"walk_{name}{n}", condition)
+
+        for name, condition in self.of_kind(uop):
+            rule(name, ~valid | condition)
+        # When there is a uop.
+        is_load = self.is_kind(InstrKind.LOAD)
+        was = {
+            name: p.past(value, f"{name}{n}_before")
+            for name, value in (
+                ("busy", busy),
+                ("step", self.step),
+                ("waits", valid & ~counters.step),
+                ("uop", Value.cast(uop)),
+            )
+        }
+        rule("valid_is_busy", ~valid | busy)
+        rule("busy_in_slot", ~busy | self.valid)
+        rule("begins", ~self.begun | (busy & ~valid))
+        rule("waits", ~was["waits"] | (valid & (Value.cast(uop) == was["uop"])))
+        rule("ends_once", ~busy | self.begun | was["busy"])
+        rule("ends_with_a_uop", busy | ~was["busy"] | was["step"] | is_load)
+        rule("no_gap", valid | ~busy | self.begun | is_load)
+        # What it names.
+        rule("reads0", ~(valid & uop.reads0) | self.left_reads.bit_select(uop.read0, 1))
+        rule("reads1", ~(valid & uop.reads1) | self.left_reads.bit_select(uop.read1, 1))
+        rule("writes", ~(valid & uop.writes) | self.left_writes.bit_select(uop.write, 1))
+        # What the uop before tells.
+        later = valid & ~self.fresh
+        one_tile = ~self.is_kind(InstrKind.MMA) & ~taken.whole & ~self.frees(taken)
+        rule("same_tiles", ~(later & one_tile) | self.same_tiles(uop, taken))
+        rule("stays_whole", ~later | (uop.whole == taken.whole))
+        rule("whole_to_the_end", self.fresh | ~busy | ~(taken.whole & self.frees(taken)))
+        c, c_before = (seen_as(mma_uop(cfg), of).c.as_value() for of in (uop, taken))
         rule(
-            f"{name}_stands_still{n}",
-            ~waits | (Cat(offers) == p.past(Cat(offers), f"{name}{n}_offers")),
+            "held_c",
+            ~(valid & uop.held_c) | (~self.fresh & (taken.new_c | taken.held_c) & (c == c_before)),
         )
-    # What the uop before named.
-    before = [
-        Signal(len(tile), name=f"{name}{n}_before")
-        for name, tile in (
-            ("tile", ldst.uop.tile),
-            ("src", move.uop.src.tile),
-            ("dst", move.uop.dst.tile),
+        promised = self.valid & ~self.fresh & more_of(cfg, self.kind, taken)
+        rule("promise", ~promised | valid)
+        if not assume:
+            row = counters.uncut
+            is_ldst = self.is_kind(InstrKind.LOAD, InstrKind.STORE)
+            p.check(f"uncut{n}", ~valid | is_ldst | (Value.cast(row) == Value.cast(uop)))
+            kept = ("read0", "read1", "write", "reads0", "reads1", "writes", "whole")
+            kept += ("new_c", "held_c")
+            p.check(f"uncut_tiles{n}", ~valid | Cat(row[f] == uop[f] for f in kept).all())
+
+    def same_tiles(self, uop: data.View, other: data.View) -> Value:
+        """Both name the same tiles, those of mma apart."""
+        return (
+            (Cat(uop.reads0, uop.writes) == Cat(other.reads0, other.writes))
+            & (~uop.reads0 | (uop.read0 == other.read0))
+            & (~uop.writes | (uop.write == other.write))
         )
-    ]
-    kept = Signal(name=f"kept_whole{n}")
-    read = Signal(name=f"read{n}_before")
-    with p.m.If(ldst.step):
-        p.m.d.sync += before[0].eq(ldst.uop.tile)
-    with p.m.If(move.step):
-        p.m.d.sync += [
-            before[1].eq(move.uop.src.tile),
-            before[2].eq(move.uop.dst.tile),
-            kept.eq(move.whole),
-            read.eq(move.uop.read),
-        ]
-    same = (
-        (move.uop.src.tile == before[1])
-        & (move.uop.dst.tile == before[2])
-        & (move.uop.read == read)
-    )
-    rule(
-        f"ldst_same_tile{n}",
-        ~((is_load | is_store) & granted & ~along) | (ldst.uop.tile == before[0]),
-    )
-    rule(f"move_same_tiles{n}", ~(is_move & granted & ~move.whole) | same)
-    rule(f"move_stays_whole{n}", ~(is_move & granted) | (move.whole == kept))
-    return Held(*before, read)

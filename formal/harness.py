@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from amaranth.back import rtlil
 from amaranth.hdl import (
@@ -91,8 +93,8 @@ class Proof:
         self.rst = domain.rst
         self.m.submodules.initial = Instance("$initstate", o_Y=self.rst)
         self._ports: list[Value] = [domain.clk]
-        self._count = 0
         self._names: set[str] = set()
+        self._given = False
 
     # -- the design ----------------------------------------------------------------------------
 
@@ -153,8 +155,20 @@ class Proof:
         self._names.add(name)
         return name
 
+    @contextmanager
+    def given(self, on: bool = True) -> Iterator[None]:
+        """While it lasts, checks are assumed: another task proves them of the same harness."""
+        before, self._given = self._given, on
+        try:
+            yield
+        finally:
+            self._given = before
+
     def check(self, name: str, condition) -> None:
         """`condition` must hold in every cycle."""
+        if self._given:
+            self.assume(name, condition)
+            return
         self.m.d.comb += Assert(self.rst | Value.cast(condition).bool(), self._name(name))
 
     def assume(self, name: str, condition) -> None:

@@ -13,12 +13,15 @@ from hdl.config import Config
 from hdl.interfaces import InstrKind, tile_word
 from hdl.issue.scoreboard import Scoreboard
 
-from .any_walk import contract
 from .harness import Proof
 from .issue import Units
+from .stages import Stages
 from .task import Task, mutants
 
 __all__ = ["LOADS", "MUTANTS", "TASKS", "any_walks"]
+
+ISSUE_AGE = 3
+"""Cycles from a check that finds a uop free to its earliest place in the issue register."""
 
 _X, _Y = 0, 1
 _WHO = "xy"
@@ -42,6 +45,11 @@ class _Chain:
 class Pair:
     """The slots, the units behind them, and two instructions whose accesses are followed.
 
+    Parameters
+    ----------
+    walks : see `Units`.
+    rules : check that no access of X comes too late for one of Y.
+
     Attributes
     ----------
     reads, writes : X's and Y's accesses to the word in this cycle.
@@ -49,7 +57,7 @@ class Pair:
     owner : whether the uop in an issue register is of X, of Y.
     """
 
-    def __init__(self, cfg: Config, *, mac_depth: int, loop: int, walks: bool):
+    def __init__(self, cfg: Config, *, mac_depth: int, loop: int, walks: bool, rules: bool = True):
         self.cfg, self.mac_depth, self.loop = cfg, mac_depth, loop
         self.u = u = Units(cfg, mac_depth=mac_depth, loop=loop, walks=walks)
         self.p = p = u.p
@@ -63,7 +71,9 @@ class Pair:
         row = self._stores()
         self._moves()
         u.drive_ready(load=room, store=row)
-        self._rules()
+        self._plain()
+        if rules:
+            self._rules()
 
     def _here(self, word) -> Value:
         return (word.tile == self.tile) & (word.block == self.block)
@@ -73,7 +83,7 @@ class Pair:
 
     def _mark(self) -> None:
         u, p, m = self.u, self.p, self.p.m
-        now = p.any(2, "mark")
+        self.mark = now = p.any(2, "mark")
         self.seen = [Signal(name=f"seen_{who}") for who in _WHO]
         self.slot = [Signal(self.cfg.slots, name=f"slot_of_{who}") for who in _WHO]
         begins = (
@@ -201,6 +211,22 @@ class Pair:
             for stage in range(stages)
         ]
 
+    def _plain(self) -> None:
+        """In some runs only X and Y are there, of a uop each, and nothing is held up.
+
+        Cover statements ask for such a run, which is found sooner; proofs look at all of them.
+        """
+        u, p = self.u, self.p
+        self.plain = plain = p.const(1, "plain")
+        dispatches = Signal(2, name="dispatches")
+        with p.m.If(u.dispatched):
+            p.m.d.sync += dispatches.eq(dispatches + 1)
+        p.assume("plain_units", ~plain | (Cat(u.ready.values()).all() & ~u.skip))
+        p.assume("plain_order", ~plain | ~u.dispatched | (dispatches < 2))
+        p.assume("plain_pair", ~plain | ~u.dispatched | (self.mark == dispatches + 1))
+        for n, walk in enumerate(u.walks):
+            p.assume(f"plain_walk{n}", ~plain | walk.fresh | ~walk.counters.busy)
+
     def _rules(self) -> None:
         p, m = self.p, self.p.m
         reads = [p.signal(Cat(self.reads[w]).any(), f"{_WHO[w]}_reads") for w in (_X, _Y)]
@@ -214,24 +240,29 @@ class Pair:
             ]
         y_read, y_written = has_read[_Y] | reads[_Y], has_written[_Y] | writes[_Y]
         p.check("raw", ~(writes[_X] & y_read))
+        # An instruction's own results, too, are there before it reads their word.
+        too_soon = self.word_gone[_X].any(1, self.loop - 1)
+        p.check("own_raw", ~(self.read_gone[_X].at[0] & too_soon))
         p.check("waw", ~(writes[_X] & y_written))
         p.check("war", ~(reads[_X] & y_written))
-        p.cover("read_after_write", has_written[_X] & reads[_Y])
-        p.cover("write_after_write", has_written[_X] & writes[_Y])
-        p.cover("write_after_read", has_read[_X] & writes[_Y])
-        p.cover(
-            "accumulated_twice",
-            has_written[_X] & writes[_Y] & self.read_gone[_Y].at[self.mac_depth],
-        )
+        for name, met in (
+            ("read_after_write", has_written[_X] & reads[_Y]),
+            ("write_after_write", has_written[_X] & writes[_Y]),
+            ("write_after_read", has_read[_X] & writes[_Y]),
+            (
+                "accumulated_twice",
+                has_written[_X] & writes[_Y] & self.read_gone[_Y].at[self.mac_depth],
+            ),
+        ):
+            p.cover(name, self.plain & met)
+        missed = self.word_gone[_X].any(self.loop, self.mac_depth)
+        p.cover("own_word_again", self.read_gone[_X].at[0] & missed)
         self.has_read, self.has_written = has_read, has_written
 
 
 def bounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     """With the design's split counters, runs of a few cycles; they keep the contract."""
-    pair = Pair(cfg, mac_depth=mac_depth, loop=loop, walks=False)
-    for n in range(cfg.slots):
-        contract(pair.p, pair.u.inside.part(f"slot{n}"), pair.u.walks, n, assume=False)
-    return pair.p
+    return Pair(cfg, mac_depth=mac_depth, loop=loop, walks=False).p
 
 
 def unbounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
@@ -244,8 +275,8 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     pair = Pair(cfg, mac_depth=mac_depth, loop=loop, walks=True)
     u, p, m, tile = pair.u, pair.p, pair.p.m, pair.tile
     inside, count, depth = u.inside, cfg.slots, mac_depth
-    slots = [inside.part(f"slot{n}") for n in range(count)]
-    held = pair.held = [contract(p, slots[n], u.walks, n, assume=True) for n in range(count)]
+    slots = u.slots
+    stages = pair.stages = [Stages(u, n, tile) for n in range(count)]
     uops = {name: getattr(u.dut, name).payload for name in u.KINDS}
     full = {name: inside(f"{name}_full") for name in u.KINDS}
 
@@ -283,9 +314,10 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     anyone = _Chain(p, u.goes["mma"] & pair._here(uops["mma"].c), depth, "any_word_gone")
     timers = Cat(board(f"timer{n}") for n in range(cfg.all_tiles))
     timer = p.signal(timers.word_select(tile, len(board("timer0"))), "timer")
-    for age in range(1, depth):
-        p.check(f"timer{age}", ~everyone.at[age] | (timer >= depth - age))
-    for age in range(1, loop - 1):
+    told = depth - Scoreboard.LATENCY  # for so many cycles the scoreboard tells of a result
+    for age in range(1, told + 1):
+        p.check(f"timer{age}", ~everyone.at[age] | (timer >= told + 1 - age))
+    for age in range(1, loop - Scoreboard.WORD_LATENCY):
         flight = board(f"flight{age}_word", tile_word(cfg))
         here = board(f"flight{age}_valid") & pair._here(flight)
         p.check(f"flight{age}", here == anyone.at[age])
@@ -298,11 +330,10 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
                 & (~pair.read_gone[who].at[age] | pair.word_gone[who].at[age]),
             )
     out = [pair.load_out[n] & (pair.load_tile[n] == tile) for n in range(LOADS)]
-    told = pair.retired & (pair.retired_tile == tile)
+    retired = pair.retired & (pair.retired_tile == tile)
     counts = Cat(board(f"loads{n}") for n in range(cfg.all_tiles))
     loads = counts.word_select(tile, len(board("loads0")))
-    waiting = full["load"] & (uops["load"].tile == tile)
-    total = waiting + told
+    total = Value.cast(retired)
     for entry in out:
         total = total + entry
     p.check("loads_counted", loads == total)
@@ -339,87 +370,31 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
         "x_late_writes",
     )
     waits_mma = p.signal(of_x("mma") & (mma.c.tile == tile), "x_mma_waits")
-    results = p.signal(waits_mma | pair.tile_gone[_X].any(1, depth - 1), "x_results")
 
     # -- and once Y was let near the tile, does not --------------------------------------------
-    near = {}
-    for name, condition in (
-        (
-            "reads",
-            in_slots(
-                _Y,
-                lambda n: (
-                    u.grants["mma"][n]
-                    & ((u.walks.mma[n].uop.a.tile == tile) | (u.walks.mma[n].uop.b_tile == tile))
-                ),
-            )
-            | in_slots(_Y, lambda n: u.grants["store"][n] & (u.walks.ldst[n].uop.tile == tile))
-            | in_slots(
-                _Y,
-                lambda n: (
-                    u.grants["move"][n]
-                    & u.walks.move[n].uop.read
-                    & (u.walks.move[n].uop.src.tile == tile)
-                ),
-            ),
-        ),
-        (
-            "writes",
-            in_slots(_Y, lambda n: u.grants["load"][n] & (u.walks.ldst[n].uop.tile == tile))
-            | in_slots(
-                _Y,
-                lambda n: (
-                    u.grants["move"][n]
-                    & u.walks.move[n].uop.write
-                    & (u.walks.move[n].uop.dst.tile == tile)
-                ),
-            ),
-        ),
-        (
-            "adds",
-            in_slots(_Y, lambda n: u.grants["mma"][n] & (u.walks.mma[n].uop.c.tile == tile)),
-        ),
-    ):
-        was = Signal(name=f"y_was_near_{name}")
-        with m.If(condition):
-            m.d.sync += was.eq(1)
-        near[name] = was
-
-    def whole(n: int, *kinds: InstrKind) -> Value:
-        kind = Value.cast(slots[n]("kind"))
-        return Cat(kind == k.value for k in kinds).any()
-
-    def has_won(claims: str, ldst_kind: InstrKind, moved: str) -> Value:
-        """Y's claim on the tile was won, and lasts until given up."""
-
-        def of_slot(n: int) -> Value:
-            mine = slots[n]("granted") & bit(slots[n](claims))
-            ldst = whole(n, ldst_kind) & (slots[n]("along") | (held[n].tile == tile))
-            one = getattr(held[n], moved) == tile
-            if moved == "src":
-                one = one & held[n].read
-            moves = whole(n, InstrKind.MOVE) & (u.walks.move[n].whole | one)
-            return mine & (ldst | moves)
-
-        return in_slots(_Y, of_slot)
-
-    reads = p.signal(near["reads"] | has_won("reads", InstrKind.STORE, "src"), "y_reads_tile")
-    writes = p.signal(near["writes"] | has_won("writes", InstrKind.LOAD, "dst"), "y_writes_tile")
-    adds = near["adds"]
-    p.check(
-        "x_wrote_before_y_reads",
-        ~reads | ~(claims_write | late_writes | results),
+    is_mma = [walk.is_kind(InstrKind.MMA) for walk in u.walks]
+    x_claims_results = p.signal(
+        in_slots(_X, lambda n: is_mma[n] & bit(slots[n]("writes"))), "x_claims_results"
     )
-    p.check(
-        "x_is_done_before_y_writes",
-        ~writes | ~(claims_write | claims_read | early_reads | late_writes | results),
-    )
-    p.check(
-        "x_is_done_before_y_adds",
-        ~adds | ~(claims_write | claims_read | early_reads | late_writes | waits_mma),
-    )
+    x_claims_writes = p.signal(claims_write & ~x_claims_results, "x_claims_writes")
+    x_claims_reads = p.signal(claims_read, "x_claims_reads")
+    gone = pair.tile_gone[_X]
 
-    # Results of both may be under way to one tile: X's left first, and Y's reads of C come after.
+    # The tiles that are blocked are known a cycle late, and what X still does only gets less.
+    for n in range(count):
+        is_y = p.signal(pair.slot[_Y][n] & u.valid[n] & ~u.walks[n].begun, f"y_looks{n}")
+        blocks_read = slots[n]("block_read").bit_select(tile, 1)
+        blocks_write = slots[n]("block_write").bit_select(tile, 1)
+        under_way = x_claims_results | waits_mma | gone.any(1, told + 1)
+        p.check(f"blocks_read{n}", ~is_y | blocks_read | ~(claims_write | late_writes | under_way))
+        p.check(
+            f"blocks_write{n}",
+            ~is_y
+            | blocks_write
+            | ~(x_claims_writes | x_claims_reads | early_reads | late_writes)
+            & ~(under_way & ~is_mma[n]),
+        )
+
     def since(event: Value, name: str, most: int) -> Signal:
         """Cycles since the first event, 0 before it."""
         age = Signal(range(most + 1), name=name)
@@ -429,11 +404,148 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
             m.d.sync += age.eq(1)
         return age
 
-    gone = since(pair.tile_gone[_Y].at[0], "y_gone_since", depth)
+    # Cycles since Y was first found free to do something to the tile; to read the word of C.
+    found = {
+        name: p.signal(in_slots(_Y, lambda n, does=does: does(stages[n])), f"y_may_{name}")
+        for name, does in (
+            ("read", lambda s: s.found & s.reads(s.uop)),
+            ("write", lambda s: s.found & s.writes(s.uop) & ~s.walk.is_kind(InstrKind.MMA)),
+            ("add", lambda s: s.found & s.writes(s.uop) & s.walk.is_kind(InstrKind.MMA)),
+            ("see", lambda s: s.found & s.sees(s.uop, pair.block)),
+        )
+    }
+    age_of = {name: since(event, f"y_{name}_age", ISSUE_AGE) for name, event in found.items()}
+
+    def reached(name: str, does, after: int) -> None:
+        """What Y's uop does there was found free at least so many cycles ago."""
+        for where, at_least in (("check", 1), ("spare", 2), ("offer", 2)):
+            there = in_slots(
+                _Y, lambda n, where=where: stages[n].passed[where] & does(stages[n], where)
+            )
+            p.check(f"y_{name}_{where}", ~there | (age_of[name] >= at_least))
+
+    def uop_of(s: Stages, where: str):
+        return s.at[where]
+
+    of_mma = InstrKind.MMA
+    reached("read", lambda s, w: s.reads(uop_of(s, w)), 1)
+    reached("write", lambda s, w: s.writes(uop_of(s, w)) & ~s.walk.is_kind(of_mma), 1)
+    reached("add", lambda s, w: s.writes(uop_of(s, w)) & s.walk.is_kind(of_mma), 1)
+    reached("see", lambda s, w: s.sees(uop_of(s, w), pair.block), 1)
+    for name, claims in (("read", "reads"), ("write", "writes")):
+        won = in_slots(_Y, lambda n, claims=claims: stages[n].has_won(claims))
+        p.check(f"y_{name}_won", ~won | (age_of[name] >= 2))
+    for n in range(count):
+        is_y = pair.slot[_Y][n] & u.valid[n] & ~u.walks[n].fresh
+        taken, blocked = u.walks[n].taken, slots[n]("check_full") & ~slots[n]("clear")
+        p.check(
+            f"y_saw_before_holding{n}",
+            ~(is_y & stages[n].sees(taken, pair.block))
+            | (age_of["see"] >= 1)
+            | (blocked & taken.new_c),
+        )
+
+    # What X has done by then.
+    may = {name: p.signal(age != 0, f"y_may_have_{name}") for name, age in age_of.items()}
+    p.check("y_may_is_seen", pair.seen[_Y] | ~Cat(may.values()).any())
+    p.check("x_wrote_before_y_reads", ~may["read"] | ~(claims_write | late_writes | waits_mma))
+    p.check(
+        "x_is_done_before_y_writes",
+        ~may["write"] | ~(claims_write | claims_read | early_reads | late_writes | waits_mma),
+    )
+    p.check(
+        "x_is_done_before_y_adds",
+        ~may["add"] | ~(x_claims_writes | claims_read | early_reads | late_writes),
+    )
+    for name in ("read", "write"):
+        for age in range(1, depth + 1):
+            landed = age_of[name] + (depth - ISSUE_AGE) < age
+            p.check(f"x_landed_before_y_{name}{age}", ~gone.at[age] | ~may[name] | landed)
+    x_sees = p.signal(
+        in_slots(_X, lambda n: is_mma[n] & stages[n].anywhere(pair.block)), "x_has_word_in_slot"
+    )
+    x_goes_on = p.signal(
+        in_slots(_X, lambda n: is_mma[n] & bit(slots[n]("writes")) & u.walks[n].counters.busy),
+        "x_goes_on",
+    )
+    p.check("x_ends_before_y_adds", ~may["add"] | ~x_goes_on)
+    waits_word = p.signal(of_x("mma") & pair._here(mma.c), "x_word_waits")
+    p.check("x_left_before_y_sees", ~may["see"] | ~(waits_word | x_sees | x_goes_on))
+    for age in range(1, depth + 1):
+        left = age_of["see"] + (loop - 1 - ISSUE_AGE) < age
+        p.check(f"x_landed_before_y_sees{age}", ~pair.word_gone[_X].at[age] | ~may["see"] | left)
+
+    # Who adds to X's results goes after X's last uop.
+    for n in range(count):
+        for number, q in enumerate(q for q in range(count) if q != n):
+            meets = pair.slot[_Y][n] & u.valid[n] & pair.slot[_X][q] & u.valid[q]
+            meets = p.signal(meets & is_mma[n] & is_mma[q] & bit(slots[q]("writes")), f"m{n}_{q}")
+            passed, at = stages[n].passed, stages[n].at
+            for where, register in (
+                ("check", "to_follow"),
+                ("spare", "behind"),
+                ("offer", "behind"),
+            ):
+                there = passed[where] & stages[n].writes(at[where])
+                p.check(
+                    f"y_{where}_follows_x{n}_{q}",
+                    ~(meets & there) | slots[n](register)[number],
+                )
+
+    # X's own results are in a word before X reads it: for the first time, and if another slot's
+    # uop came between.
+    own = pair.word_gone[_X]
+    own_waits = p.signal(of_x("mma") & pair._here(mma.c), "x_own_waits")
+    for n in range(count):
+        is_x = pair.slot[_X][n] & u.valid[n]
+        s = stages[n]
+        ahead = own_waits
+        for where, most in (("offer", loop - 2), ("spare", loop - 2), ("check", loop - 3)):
+            uop = s.at[where]
+            reads_word = is_x & s.passed[where] & s.sees(uop, pair.block) & uop.new_c
+            p.check(f"x_own_{where}{n}", ~reads_word | ~(ahead | own.any(1, most)))
+            ahead = ahead | (s.full[where] & s.names_word(uop, pair.block))
+        p.check(f"x_goes_on{n}", ~(is_x & of_x("mma")) | inside("last_mma")[n])
+        p.check(f"x_own_later{n}", ~(is_x & u.walks[n].begun) | ~own.any(1, depth))
+        p.check(f"x_own_mma{n}", ~(is_x & (own.any(1, depth) | of_x("mma"))) | is_mma[n])
+        if loop > 2:
+            last_mma = inside("last_mma")[n]
+            left, missed = slots[n]("left"), slots[n]("missed")
+            for age in range(1, loop - 1):
+                p.check(f"x_left{age}_{n}", ~(is_x & own.at[age]) | (left >= loop - 1 - age))
+            p.check(f"x_missed{n}", ~(is_x & ~last_mma & ~missed) | ~own.any(1, loop - 2))
+    p.check("x_own_is_seen", pair.seen[_X] | ~own.any(1, depth))
+    p.check("x_own_waiting", ~(own_waits & mma.new_c) | ~own.any(1, loop - 1))
+
+    near = {}
+    for name, condition in (
+        (
+            "read",
+            lambda s: s.step & s.reads(s.at["offer"], whole=False),
+        ),
+        (
+            "write",
+            lambda s: s.step & s.writes(s.at["offer"], whole=False) & ~s.walk.is_kind(of_mma),
+        ),
+        (
+            "add",
+            lambda s: s.step & s.writes(s.at["offer"], whole=False) & s.walk.is_kind(of_mma),
+        ),
+    ):
+        was = Signal(name=f"y_was_near_{name}")
+        with m.If(in_slots(_Y, lambda n, condition=condition: condition(stages[n]))):
+            m.d.sync += was.eq(1)
+        near[name] = was
+        p.check(f"y_near_{name}", ~was | (age_of[name] == ISSUE_AGE))
+    adds = near["add"]
+    p.check("x_is_done_before_y_is_near", ~adds | ~(claims_write | waits_mma))
+
+    # Results of both may be under way to one tile: X's left first, and Y's reads of C come after.
+    y_gone = since(pair.tile_gone[_Y].at[0], "y_gone_since", depth)
     read = since(pair.read_gone[_Y].at[0], "y_read_since", depth)
     y_waits = full["mma"] & pair.owner["mma"][_Y] & pair._here(mma.c) & mma.new_c
     for age in range(1, depth + 1):
-        p.check(f"x_left_first{age}", ~pair.tile_gone[_X].at[age] | (gone < age))
+        p.check(f"x_left_first{age}", ~pair.tile_gone[_X].at[age] | (y_gone < age))
         p.check(
             f"x_left_long_before{age}",
             ~pair.word_gone[_X].at[age] | (read == 0) | (read + loop <= age),
@@ -441,34 +553,35 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
         p.check(
             f"x_left_before_waiting{age}", ~(pair.word_gone[_X].at[age] & y_waits) | (age >= loop)
         )
-        p.check(f"y_gone_is_old{age}", ~pair.tile_gone[_Y].at[age] | (gone >= age))
+        p.check(f"y_gone_is_old{age}", ~pair.tile_gone[_Y].at[age] | (y_gone >= age))
         p.check(f"y_read_is_old{age}", ~pair.read_gone[_Y].at[age] | (read >= age))
-    p.check("since_inside", (gone <= depth) & (read <= depth))
-    p.check("y_gone_was_near", (gone == 0) | adds)
-    p.check("y_read_has_gone", (read == 0) | (gone >= read))
+    p.check("since_inside", (y_gone <= depth) & (read <= depth))
+    p.check("y_gone_was_near", (y_gone == 0) | adds)
+    p.check("y_read_has_gone", (read == 0) | (y_gone >= read))
+    p.check("y_waiting_sees", ~y_waits | (age_of["see"] == ISSUE_AGE))
     y_mma = full["mma"] & pair.owner["mma"][_Y]
     p.check("y_waiting_adds", ~(y_mma & (mma.c.tile == tile)) | adds)
     p.check(
-        "y_waiting_reads", ~(y_mma & ((mma.a.tile == tile) | (mma.b_tile == tile))) | near["reads"]
+        "y_waiting_reads", ~(y_mma & ((mma.a.tile == tile) | (mma.b_tile == tile))) | near["read"]
     )
     y_store = full["store"] & pair.owner["store"][_Y] & (store.tile == tile)
     y_row = pair.row_waits & pair.row_of[_Y] & (pair.row_tile == tile)
-    p.check("y_storing_reads", ~(y_store | y_row) | near["reads"])
+    p.check("y_storing_reads", ~(y_store | y_row) | near["read"])
     y_move = full["move"] & pair.owner["move"][_Y]
-    p.check("y_moving_reads", ~(y_move & move.read & (move.src.tile == tile)) | near["reads"])
+    p.check("y_moving_reads", ~(y_move & move.read & (move.src.tile == tile)) | near["read"])
     y_writes = (
         (full["load"] & pair.owner["load"][_Y] & (load.tile == tile))
         | Cat(out[n] & pair.load_of[n][_Y] for n in range(LOADS)).any()
         | (y_move & move.write & (move.dst.tile == tile))
         | pair.move_gone[_Y].any(1, Scoreboard.MOVE_STAGES - 1)
     )
-    p.check("y_writing_writes", ~y_writes | near["writes"])
-    p.check("y_near_is_seen", pair.seen[_Y] | ~(near["reads"] | near["writes"] | adds))
+    p.check("y_writing_writes", ~y_writes | near["write"])
+    p.check("y_near_is_seen", pair.seen[_Y] | ~(near["read"] | near["write"] | adds))
     p.check(
         "y_has_read_before",
-        ~pair.has_read[_Y] | near["reads"] | (read > pair.c_late) | (read == depth),
+        ~pair.has_read[_Y] | near["read"] | (read > pair.c_late) | (read == depth),
     )
-    p.check("y_has_written_before", ~pair.has_written[_Y] | near["writes"] | (gone == depth))
+    p.check("y_has_written_before", ~pair.has_written[_Y] | near["write"] | (y_gone == depth))
     return pair
 
 
@@ -481,11 +594,19 @@ TASKS = (
     Task(
         name="hazards",
         about="no RAW, WAR, WAW: any two instructions, any word, any walks",
+        parameters=_PARAMETERS.format(2, 6, 5),
+        build=lambda: unbounded(_SLOTS, mac_depth=6, loop=5),
+        depth=2,
+        cover=18,
+        quick=True,
+    ),
+    Task(
+        name="hazards_three",
+        about="the same with a third instruction between",
         parameters=_PARAMETERS.format(3, 8, 5),
         build=lambda: unbounded(_SLOTS.replace(slots=3), mac_depth=8, loop=5),
         depth=2,
         cover=20,
-        quick=True,
     ),
     Task(
         name="hazards_split",
@@ -503,34 +624,44 @@ MUTANTS = (
         "hdl/issue/slots.py",
         "hazards",
         (
-            "younger writers are waited for",
-            "Mux(older[index][q], slots[q].writes, 0)",
-            "Mux(older[q][index], slots[q].writes, 0)",
+            "younger instructions are waited for",
+            "older[index][q] & slots[q].valid for q in others",
+            "older[q][index] & slots[q].valid for q in others",
         ),
         (
             "writers do not wait for readers in slots",
-            "in_flight | board.reading | writes | reads",
-            "in_flight | board.reading | writes",
+            "                    | reads\n",
+            "",
         ),
         (
             "writers do not wait for reads under way",
-            "in_flight | board.reading | writes | reads",
-            "in_flight | writes | reads",
+            "                    | board.reading\n",
+            "",
         ),
         (
             "readers do not wait for what lands",
-            "slot.block_read.eq(in_flight | writes)",
-            "slot.block_read.eq(writes)",
+            "board.writing | board.accumulating | writes | results",
+            "board.accumulating | writes | results",
         ),
         (
-            "accumulation does not wait for loads under way",
-            "slot.block_acc.eq(board.writing | board.reading",
-            "slot.block_acc.eq(board.reading",
+            "a load does not wait for results that land",
+            "Mux(slot.kinds[InstrKind.MMA.value], 0, board.accumulating)",
+            "0",
         ),
         (
             "a load is told when it lands",
-            "board.load_issue.eq(load_grants.any())",
-            "board.load_issue.eq(self.load_retired)",
+            "board.load_go.eq(load_full & self.load.ready)",
+            "board.load_go.eq(self.load_retired)",
+        ),
+        (
+            "who adds does not wait until the older one ends",
+            "slot.ending[number].eq(slots[q].ends)",
+            "slot.ending[number].eq(1)",
+        ),
+        (
+            "who adds does not look at the words of the older one's last uops",
+            "slots[q].recent.bit_select(slot.word.block, 1)",
+            "0",
         ),
     ),
     *mutants(
@@ -538,25 +669,64 @@ MUTANTS = (
         "hazards",
         (
             "B is not looked at",
-            "                | self.block_read.bit_select(mma.uop.b_tile, 1)\n",
+            "                    | (uop.reads1 & has(block_read, uop.read1)),\n",
             "",
         ),
-        ("a word under way is read", "self.mma.new_c & self.word_busy", "0"),
+        (
+            "a word under way is read",
+            "                    self.word_busy\n",
+            "                    0\n",
+        ),
         (
             "a load along rows looks at its first tile only",
-            "~(writes & self.block_write).any()",
-            "~self.block_write.bit_select(ldst.uop.tile, 1)",
+            "(writes & block_write).any()",
+            "has(block_write, uop.write)",
         ),
         (
             "a copy does not look at what it writes",
-            "& ~(writes & self.block_write).bit_select(move.uop.dst.tile, 1)",
-            "& 1",
+            "uop.writes & has(block_write, uop.write)",
+            "uop.writes & ~uop.reads0 & has(block_write, uop.write)",
+        ),
+        (
+            "who adds does not stay behind",
+            "~(offer.held_c & missed) & ~is_behind",
+            "~(offer.held_c & missed)",
+        ),
+        (
+            "a held word is read again before its result is there",
+            "~(offer.held_c & missed) & ~is_behind",
+            "~is_behind",
+        ),
+        (
+            "claims are given up when the uop is offered",
+            "was_issued.eq(self.step), issued.eq(offer)",
+            "was_issued.eq(passes), issued.eq(check)",
+        ),
+        (
+            "a claim won once is won for all tiles",
+            "sync += granted.eq(~(check.free0 | check.free_write))",
+            "sync += granted.eq(1)",
         ),
     ),
     *mutants(
-        "hdl/issue/slot.py",
+        "hdl/issue/counters.py",
         "hazards_split",
-        ("a claim won once is won for all tiles", "granted.eq(~free)", "granted.eq(1)"),
-        ("C is given up at the first word", "mma.step & mma.free_c", "mma.step"),
+        ("C is given up at the first word", "mma.free_c & ~words", "1"),
+        (
+            "a tile is given up with the first part of its last row",
+            "row.free_write & line_cut.last",
+            "row.free_write",
+        ),
+        (
+            "over when the walk is",
+            "self.busy.eq(walking | buffer.o.valid)",
+            "self.busy.eq(walking)",
+        ),
+        ("a load is checked as a store", "uop.reads0.eq(~loads)", "uop.reads0.eq(loads)"),
+        (
+            "the row that follows a cut is lost",
+            "self.step & (~is_ldst | line_cut.last)",
+            "self.step",
+        ),
     ),
 )

@@ -1,20 +1,22 @@
-"""Proofs of the scoreboard and the slots: no hazard, age order, and no deadlock."""
+"""Proofs of the scoreboard, of split counters in a slot, and of the order among slots."""
 
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 
 from hdl.config import Config
-from hdl.interfaces import InstrKind, instr
+from hdl.interfaces import InstrKind, instr, ldst_uop
 from hdl.isa import MoveOp
+from hdl.issue.counters import SplitCounters
 from hdl.issue.scoreboard import Scoreboard
 from hdl.issue.slots import Slots
 
-from .any_walk import walks_of_slots
+from .any_walk import Walk, more_of, seen_as, walks_of_slots
 from .harness import Proof
+from .stages import Stages
 from .task import Task, mutants
 
-__all__ = ["MUTANTS", "TASKS", "Units"]
+__all__ = ["MUTANTS", "TASKS", "Units", "goes_on"]
 
 
 def _delay(p: Proof, value: Value, cycles: int, name: str) -> Value:
@@ -181,16 +183,58 @@ def _instruction(p: Proof, cfg: Config) -> Signal:
     return payload
 
 
+def counters(cfg: Config) -> Proof:
+    """The split counters of a slot keep the contract that proofs about slots rely on."""
+    p = Proof()
+    dut = SplitCounters(cfg)
+    p.add("counters", dut)
+    instruction = _instruction(p, cfg)
+    valid, kind = Signal(name="valid"), Signal(InstrKind, name="kind", reset_less=True)
+    start = p.signal(p.any(1, "begins") & ~valid, "start")
+    p.m.d.comb += [
+        Value.cast(dut.instr).eq(Value.cast(instruction)),
+        dut.kind.eq(kind),
+        dut.start.eq(start),
+        dut.step.eq(dut.valid & p.any(1, "takes")),
+    ]
+    with p.m.If(~dut.busy):
+        p.m.d.sync += valid.eq(0)
+    with p.m.If(start):
+        p.m.d.sync += [valid.eq(1), kind.eq(instruction.kind)]
+    walk = Walk(
+        p,
+        cfg,
+        dut,
+        0,
+        kind=kind,
+        valid=valid,
+        start=start,
+        reads=instruction.reads,
+        writes=instruction.writes,
+    )
+    walk.contract(assume=False)
+    over = p.signal(valid & ~walk.fresh & ~dut.busy, "over")
+    for name in InstrKind:
+        p.cover(f"over_{name.name.lower()}", over & walk.is_kind(name))
+    ldst = seen_as(ldst_uop(cfg), dut.uop)
+    is_ldst = walk.is_kind(InstrKind.LOAD, InstrKind.STORE)
+    p.cover("second_part", walk.step & is_ldst & (ldst.first != 0) & dut.uop.free_write)
+    p.cover("idle", valid & dut.busy & ~dut.valid & ~walk.fresh)
+    p.cover("zeros_end_idle", over & walk.is_kind(InstrKind.LOAD) & ~p.past(walk.step, "stepped"))
+    return p
+
+
 class Units:
     """Slots, and the units around them as models that work at any pace.
 
     Parameters
     ----------
-    walks : the split counters are replaced by arbitrary walks.
+    walks : the split counters are replaced by arbitrary walks that keep their contract; without
+        it the contract is checked.
 
     Attributes
     ----------
-    dut, inside : the slots.
+    dut, inside : the slots; `slots`, `walks` : each one, and its walk.
     dispatched : an instruction enters; `chosen` says which slot.
     grants, ports : of each unit, by name.
     """
@@ -201,8 +245,9 @@ class Units:
         self.cfg, self.mac_depth, self.loop = cfg, mac_depth, loop
         self.p = p = Proof()
         self.dut = dut = Slots(cfg, mac_depth=mac_depth, loop=loop)
-        with walks_of_slots(arbitrary=walks) as self.walks:
+        with walks_of_slots(arbitrary=walks) as counters:
             self.inside = inside = p.add("slots", dut)
+        self.slots = [inside.part(f"slot{n}") for n in range(cfg.slots)]
         self.instruction = p.any(instr(cfg), "instruction") if walks else _instruction(p, cfg)
         m = p.m
         valid = p.any(1, "instruction_valid")
@@ -228,9 +273,23 @@ class Units:
             name: p.signal(port.valid & port.ready, f"{name}_goes")
             for name, port in self.ports.items()
         }
-        self.valid = p.signal(
-            Cat(inside.part(f"slot{n}")("valid") for n in range(cfg.slots)), "valids"
-        )
+        self.valid = p.signal(Cat(slot("valid") for slot in self.slots), "valids")
+        self.walks = [
+            Walk(
+                p,
+                cfg,
+                counters[n],
+                n,
+                kind=slot("kind"),
+                valid=slot("valid"),
+                start=self.dispatched & self.chosen[n],
+                reads=self.instruction.reads,
+                writes=self.instruction.writes,
+            )
+            for n, slot in enumerate(self.slots)
+        ]
+        for walk in self.walks:
+            walk.contract(assume=walks)
 
     def locked(self, name: str) -> Value:
         """The slot whose burst is under way, one-hot."""
@@ -273,14 +332,74 @@ class Units:
             self.p.m.d.comb += port.ready.eq(self.ready[name] & limits.get(name, 1))
 
 
+def goes_on(u: Units, stages: list[Stages], before: list[Signal]) -> None:
+    """Check that bursts go on by themselves, and that who follows another one follows an older one.
+
+    Parameters
+    ----------
+    before : for each slot, the older ones (`Units.program_order`).
+    """
+    p, cfg, inside, slots, count = u.p, u.cfg, u.inside, u.slots, u.cfg.slots
+    is_mma = [walk.is_kind(InstrKind.MMA) for walk in u.walks]
+    kinds = dict(
+        zip(u.KINDS, (InstrKind.MMA, InstrKind.LOAD, InstrKind.STORE, InstrKind.MOVE), strict=True)
+    )
+    for name in u.KINDS:
+        locked, requests = u.locked(name), inside(f"{name}_requests")
+        if name != "mma" or cfg.has_words:
+            p.check(f"{name}_open", inside(f"{name}_open") == ~locked.any())
+        for n in range(count):
+            # A lock is of a burst that goes on.
+            kind = slots[n]("kind")
+            p.check(
+                f"{name}_lock{n}",
+                ~locked[n] | (u.valid[n] & (Value.cast(kind) == kinds[name].value)),
+            )
+            # Its next uop is on its way, and nothing keeps it.
+            stage, walk = stages[n], u.walks[n]
+            coming = requests[n] | stage.passed["check"] | (stage.empty & walk.counters.valid)
+            p.check(f"{name}_lock_moves{n}", ~locked[n] | coming)
+            p.check(
+                f"{name}_lock_of_last{n}",
+                ~(locked[n] & stage.empty) | more_of(cfg, walk.kind, walk.taken),
+            )
+            blocked = stage.full["check"] & ~stage.passed["check"]
+            p.check(f"{name}_lock_is_free{n}", ~(locked[n] & blocked) | stage.full["offer"])
+    # Who follows another one is a mma, and that one is older and has still to go.
+    for n in range(count):
+        walk, stage = u.walks[n], stages[n]
+        for register in ("to_follow", "behind"):
+            follows = slots[n](register)
+            for number, q in enumerate(q for q in range(count) if q != n):
+                there = u.valid[q] & is_mma[q] & (~u.valid[n] | before[n][q])
+                p.check(f"{register}{n}_{q}", ~follows[number] | there)
+        follows = slots[n]("behind")
+        p.check(f"behind_in_slot{n}", (follows == 0) | (u.valid[n] & is_mma[n]))
+        follows = slots[n]("to_follow")
+        p.check(
+            f"to_follow_of_mma{n}",
+            ~(u.valid[n] & stage.full["check"]) | is_mma[n] | (follows == 0),
+        )
+        is_load = walk.is_kind(InstrKind.LOAD)
+        p.check(f"ends_with_its_last{n}", ~u.valid[n] | walk.counters.busy | is_load | ~stage.empty)
+        # What a uop promises is not blocked.
+        blocked = u.valid[n] & stage.full["check"] & ~stage.passed["check"] & ~is_mma[n]
+        for where, last in (
+            ("spare", stage.full["spare"]),
+            ("offer", stage.full["offer"] & ~stage.full["spare"]),
+        ):
+            promises = more_of(cfg, walk.kind, stage.at[where])
+            p.check(f"promised_{where}{n}", ~(blocked & last & promises))
+
+
 def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     """Each unit takes the oldest instruction that may go, unless a burst is under way; and the
     oldest of all is never kept waiting by anything but work in flight.
 
     With split counters that end (`splits`) and units that finish what they take, the second rule
-    means that every accepted instruction retires.
+    means that every accepted instruction retires. The walks are any that keep their contract.
     """
-    u = Units(cfg, mac_depth=mac_depth, loop=loop)
+    u = Units(cfg, mac_depth=mac_depth, loop=loop, walks=True)
     p, m, dut, inside = u.p, u.p.m, u.dut, u.inside
     count = cfg.slots
     for stage in range(Scoreboard.MOVE_STAGES - 1):
@@ -299,10 +418,8 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     p.check("dispatched_to_free", ~u.dispatched | ((u.chosen & u.valid) == 0) & u.chosen.any())
 
     slots = [inside.part(f"slot{n}") for n in range(count)]
-    parts = [{n: s.part(n) for n in ("mma_split", "ldst_split", "move_split")} for s in slots]
-    kinds = dict(
-        zip(u.KINDS, (InstrKind.MMA, InstrKind.LOAD, InstrKind.STORE, InstrKind.MOVE), strict=True)
-    )
+    tile = p.const(cfg.tile_bits, "tile")
+    stages = [Stages(u, n, tile) for n in range(count)]
     oldest = [
         p.signal(u.valid[n] & ((before[n] & u.valid) == 0), f"oldest{n}") for n in range(count)
     ]
@@ -314,41 +431,47 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
         for n in range(count):
             older_ready = (requests & before[n] & u.valid).any()
             p.check(f"{name}_oldest{n}", ~grants[n] | ~older_ready | locked[n])
-            # A lock is of a burst that goes on.
-            kind = slots[n]("kind")
-            p.check(
-                f"{name}_lock{n}",
-                ~locked[n]
-                | (u.valid[n] & (Value.cast(kind) == kinds[name].value) & slots[n]("granted")),
-            )
-            p.check(f"{name}_lock_moves{n}", ~locked[n] | requests[n])
-            if name in ("load", "store"):
-                filling = parts[n]["ldst_split"]("filling")
-                p.check(f"{name}_lock_does_not_fill{n}", ~locked[n] | ~filling)
         # A burst is not broken by another slot.
         last = Signal(count, name=f"{name}_last")
         with m.If(grants.any()):
             m.d.sync += last.eq(grants)
         if name != "mma":
-            more = inside(f"{name}_uop", u.ports[name].payload.shape()).more
+            more = Signal(name=f"{name}_last_more")
+            with m.If(grants.any()):
+                offered = [
+                    more_of(cfg, u.walks[n].kind, stages[n].at["offer"]) & grants[n]
+                    for n in range(count)
+                ]
+                m.d.sync += more.eq(Cat(offered).any())
             p.check(f"{name}_lock_is_of_burst", (last == 0) | (locked == Mux(more, last, 0)))
             p.check(
                 f"{name}_burst_is_whole",
                 ~grants.any() | (last == 0) | ~more | (grants == last),
             )
 
-    # Nothing in flight, nothing in the issue registers: the oldest goes.
+    goes_on(u, stages, before)
+
+    # Nothing in flight, nothing in the issue registers: the oldest goes, once that is known.
     board = inside.part("scoreboard")
     quiet = p.signal(
         board("idle") & ~Cat(inside(f"{name}_full") for name in u.KINDS).any(), "quiet"
     )
+    was_quiet = p.past(quiet, "was_quiet")
     for n in range(count):
-        idle_step = ~parts[n]["ldst_split"]("valid")
-        goes = slots[n]("ready") | idle_step
-        p.check(f"oldest_may_go{n}", ~(oldest[n] & quiet) | goes)
+        stage = stages[n]
+        alone = p.signal(
+            quiet & was_quiet & oldest[n] & p.past(oldest[n], f"was_oldest{n}"), f"alone{n}"
+        )
+        offered = stage.full["offer"]
+        p.check(f"oldest_may_go{n}", ~(alone & offered) | slots[n]("ready"))
+        first = ~offered & (stage.checked | ~stage.full["check"])
+        p.check(f"oldest_is_free{n}", ~(alone & stage.looks & first) | stage.found)
+        if loop > 2:
+            p.check(f"left{n}", slots[n]("left") <= board("to_land"))
     p.cover("three_kinds", u.valid.all() & quiet)
     p.cover("younger_first", (u.grants["load"] & ~Cat(oldest)).any())
     p.cover("burst", inside("load_locked").any() & u.valid.all())
+    p.cover("follows", Cat(slot("behind").any() & slot("offer_full") for slot in slots).any())
     return p
 
 
@@ -368,12 +491,22 @@ TASKS = (
         quick=True,
     ),
     Task(
+        name="counters",
+        about="the split counters of a slot keep the contract of walks",
+        parameters="4 tiles, rows 4 x 64 bit, words of 2 rows; instructions of two tiles",
+        build=lambda: counters(_SLOTS),
+        mode="bmc",
+        depth=12,
+        cover=20,
+        timeout=1500,
+    ),
+    Task(
         name="age_order",
-        about="oldest first; the oldest waits for work in flight alone",
+        about="oldest first; the oldest waits for work in flight alone; any walks",
         parameters=_PARAMETERS.format(3, 4, 3),
         build=lambda: order(_SLOTS.replace(slots=3), mac_depth=4, loop=3),
-        depth=4,
-        cover=10,
+        depth=2,
+        cover=12,
     ),
 )
 MUTANTS = (
@@ -425,16 +558,35 @@ MUTANTS = (
             "requests[index] & ~(requests & older[index]).any()",
             "requests[index] & ~requests[:index].any()",
         ),
-        ("another slot breaks a burst", "locked.eq(Mux(more, grants, 0))", "locked.eq(0)"),
+        ("another slot breaks a burst", "open_.eq(~next_uop.more)", "open_.eq(1)"),
         (
             "dispatch into a full slot",
             "self.instrs.ready.eq(free.any())",
             "self.instrs.ready.eq(1)",
         ),
         (
-            "a slot waits for its own claims",
-            "Mux(older[index][q], slots[q].writes, 0) for q in others",
-            "slots[q].writes for q in range(count)",
+            "the oldest waits for readers behind it",
+            "Mux(before[q], slots[q].reads, 0) for q in others",
+            "slots[q].reads for q in others",
+        ),
+    ),
+    *mutants(
+        "hdl/issue/slot.py",
+        "age_order",
+        (
+            "a slot follows one that has left",
+            "follows, to_follow) & ~self.leaves",
+            "follows, to_follow)",
+        ),
+        (
+            "the first uop of a burst alone has won",
+            "with m.If(passes):\n            m.d.sync += granted",
+            "with m.If(passes & ~offer_full):\n            m.d.sync += granted",
+        ),
+        (
+            "a word is waited for while nothing is in flight",
+            "                uop.new_c\n                & (",
+            "                uop.new_c\n                & (valid |",
         ),
     ),
 )

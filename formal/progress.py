@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
 
 from hdl.config import Config
 from hdl.interfaces import InstrKind
 
 from .harness import Proof
-from .hazards import LOADS, any_walks
+from .hazards import LOADS, Pair
+from .issue import goes_on
+from .stages import Stages
 from .task import Task, mutants
 
 __all__ = ["MUTANTS", "TASKS"]
@@ -21,14 +23,76 @@ _SKIPS = 1
 """Uops of the MAC that may be skipped while the oldest instruction waits, likewise."""
 
 
-def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int) -> Proof:
+def _rules(pair: Pair) -> list[Stages]:
+    """What is always true of the slots, in checks; the stages of each slot."""
+    u, p, inside, slots, cfg = pair.u, pair.p, pair.u.inside, pair.u.slots, pair.cfg
+    stages = [Stages(u, n, pair.tile) for n in range(cfg.slots)]
+    before = u.program_order()
+    goes_on(u, stages, before)
+    is_mma = [walk.is_kind(InstrKind.MMA) for walk in u.walks]
+    board = inside.part("scoreboard")
+    for tile in range(cfg.all_tiles):
+        flying = [pair.load_out[n] & (pair.load_tile[n] == tile) for n in range(LOADS)]
+        flying.append(pair.retired & (pair.retired_tile == tile))
+        p.check(f"loads_counted{tile}", board(f"loads{tile}") == sum(flying))
+        p.check(f"timer{tile}", board(f"timer{tile}") <= board("to_land"))
+    p.check("to_land", board("to_land") < pair.mac_depth)
+    for n, slot in enumerate(slots):
+        if pair.loop > 2:
+            p.check(f"left{n}", slot("left") <= board("to_land"))
+
+    # Nobody was let near a tile that an older instruction still needs.
+    for tile in range(cfg.all_tiles):
+        here = [stage.of_tile(Const(tile, cfg.tile_bits)) for stage in stages]
+        for n, stage in enumerate(here):
+            stage.claims(p, u.valid[n], f"{n}_of{tile}")
+            reads, writes = stage.has_won("reads"), stage.has_won("writes")
+            adds = Const(0)
+            for where, there in stage.passed.items():
+                uop = stage.at[where]
+                reads = reads | (there & stage.reads(uop))
+                writes = writes | (there & stage.writes(uop) & ~is_mma[n])
+                adds = adds | (there & stage.writes(uop) & is_mma[n])
+            reads, writes, adds = (
+                p.signal(value, f"{name}{n}_{tile}")
+                for name, value in (("has_reads", reads), ("has_writes", writes), ("adds", adds))
+            )
+            for number, q in enumerate(q for q in range(cfg.slots) if q != n):
+                older = p.signal(u.valid[n] & u.valid[q] & before[n][q], f"o{n}_{q}_{tile}")
+                q_reads, q_writes = slots[q]("reads")[tile], slots[q]("writes")[tile]
+                meets = (reads & q_writes) | (writes & (q_reads | q_writes)) | (adds & q_reads)
+                p.check(f"was_free{n}_{q}_{tile}", ~older | ~meets)
+                for where, there in stage.passed.items():
+                    register = "to_follow" if where == "check" else "behind"
+                    mine = there & stage.writes(stage.at[where]) & is_mma[n]
+                    p.check(
+                        f"{where}_follows{n}_{q}_{tile}",
+                        ~(older & mine & q_writes) | slots[n](register)[number],
+                    )
+        for n in range(cfg.slots):
+            looks = u.valid[n] & ~u.walks[n].begun
+            for q in range(cfg.slots):
+                if q != n:
+                    older = u.valid[q] & before[n][q] & looks
+                    sees_reads = ~slots[q]("reads")[tile] | slots[n]("block_write")[tile]
+                    by_mma = is_mma[n] & is_mma[q]
+                    sees_writes = ~slots[q]("writes")[tile] | (
+                        slots[n]("block_read")[tile] & (by_mma | slots[n]("block_write")[tile])
+                    )
+                    p.check(f"sees{n}_{q}_{tile}", ~older | (sees_reads & sees_writes))
+    return stages
+
+
+def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int | None = None) -> Proof:
     """The oldest instruction issues a uop every `bound` cycles, if the units are fair.
 
     Walks end (`splits`), so the oldest instruction ends, and every accepted one is the oldest
-    in time.
+    in time. Without `bound`, what else is true of the slots is proved; with it, that is given.
     """
-    pair = any_walks(cfg, mac_depth=mac_depth, loop=loop)
+    pair = Pair(cfg, mac_depth=mac_depth, loop=loop, walks=True, rules=False)
     u, p, m, inside = pair.u, pair.p, pair.p.m, pair.u.inside
+    with p.given(bound is not None):
+        stages = _rules(pair)
 
     def at_most(waits: Value, name: str, most: int) -> None:
         """Assume that `waits` holds for so many cycles in a row at most."""
@@ -45,36 +109,7 @@ def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int) -> Proof:
         at_most(pair.load_out[n] & ~pair.lands[n], f"load{n}_flies", _FAIR)
     at_most(pair.row_waits & ~pair.row_read, "row_waits_here", _FAIR)
 
-    # What `any_walks` says of one tile, of all of them.
-    board, load = inside.part("scoreboard"), u.ports["load"].payload
-    for tile in range(cfg.all_tiles):
-        flying = [pair.load_out[n] & (pair.load_tile[n] == tile) for n in range(LOADS)]
-        flying.append(inside("load_full") & (load.tile == tile))
-        flying.append(pair.retired & (pair.retired_tile == tile))
-        p.check(f"loads_counted{tile}", board(f"loads{tile}") == sum(flying))
-
-    # Nobody has won a tile that an older instruction still claims.
-    slots = [inside.part(f"slot{n}") for n in range(cfg.slots)]
-    for n, slot in enumerate(slots):
-        kind, won = slot("kind"), pair.held[n]
-        along, whole = slot("along"), u.walks.move[n].whole
-        is_load, is_store = kind == InstrKind.LOAD, kind == InstrKind.STORE
-        is_move = kind == InstrKind.MOVE
-        tiles = cfg.all_tiles
-        one, one_src, one_dst = (
-            (1 << tile)[: cfg.all_tiles] for tile in (won.tile, won.src, won.dst)
-        )
-        writes = Mux(is_load, Mux(along, slot("writes"), one), 0)
-        writes = writes | Mux(is_move, slot("writes") & (one_dst | whole.replicate(tiles)), 0)
-        reads = Mux(is_store, Mux(along, slot("reads"), one), 0)
-        reads = reads | Mux(is_move, Mux(whole, slot("reads"), Mux(won.read, one_src, 0)), 0)
-        for q, other in enumerate(slots):
-            if q != n:
-                older = u.valid[n] & slot("granted") & u.valid[q] & inside(f"older{n}")[q]
-                claimed = (writes & (other("reads") | other("writes"))) | (reads & other("writes"))
-                p.check(f"won_what_was_free{n}_{q}", ~older | (claimed == 0))
-
-    # Bursts end, and their next uop is there: `age_order` checks it with the design's walks.
+    # Bursts end.
     for name in ("load", "store", "move"):
         locked = u.locked(name)
         more = u.ports[name].payload.more
@@ -83,7 +118,6 @@ def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int) -> Proof:
         with m.If(grants):
             m.d.sync += left.eq(Mux(locked.any(), Mux(left == 0, 0, left - 1), _BURST))
         p.assume(f"{name}_burst_ends", ~inside(f"{name}_full") | ~more | (left != 0))
-        p.assume(f"{name}_burst_goes_on", (locked & ~inside(f"{name}_requests")) == 0)
 
     # The oldest instruction, and how long it has waited.
     count = cfg.slots
@@ -98,9 +132,13 @@ def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int) -> Proof:
     steps = Cat(oldest) & (
         u.grants["mma"] | u.grants["load"] | u.grants["store"] | u.grants["move"]
     )
-    idle = Cat(oldest[n] & ~u.walks.ldst[n].valid for n in range(count))
-    is_load = Cat(inside.part(f"slot{n}")("kind") == InstrKind.LOAD for n in range(count))
+    # The walk of a load may have idle cycles; `ldst_split` says which, and that they end.
+    idle = Cat(oldest[n] & stages[n].empty & ~u.walks[n].counters.valid for n in range(count))
+    is_load = Cat(walk.is_kind(InstrKind.LOAD) for walk in u.walks)
     moves_on = p.signal(steps.any() | (idle & is_load).any() | ~u.valid.any(), "moves_on")
+    if bound is None:
+        p.cover("all_wait", u.valid.all() & ~steps.any())
+        return p
     waits = Signal(range(bound + 2), name="oldest_waits")
     with m.If(moves_on):
         m.d.sync += waits.eq(0)
@@ -117,17 +155,26 @@ def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int) -> Proof:
     return p
 
 
-_BOUND = 11
+_BOUND = 14
 _SLOTS = Config(
     tiles=4, rows=4, row_bits=64, bus_bits=64, banks=2, m_par=2, n_par=1, slots=3, addr_bits=16
 )
 
 TASKS = (
     Task(
+        name="progress_rules",
+        about="what `progress` takes as given: nobody was let near what an older one needs",
+        parameters="3 slots, 4 tiles, MAC depth 4, loop 3",
+        build=lambda: progress(_SLOTS, mac_depth=4, loop=3),
+        depth=2,
+        cover=8,
+        timeout=1500,
+    ),
+    Task(
         name="progress",
         about="the oldest instruction issues in bounded time, with fair units",
-        parameters="3 slots, 4 tiles, MAC depth 4, loop 3; units wait 1 cycle, bursts of 2",
-        build=lambda: progress(_SLOTS, mac_depth=4, loop=3, bound=_BOUND),
+        parameters="2 slots, 4 tiles, MAC depth 4, loop 3; units wait 1 cycle, bursts of 2",
+        build=lambda: progress(_SLOTS.replace(slots=2), mac_depth=4, loop=3, bound=_BOUND),
         depth=_BOUND + 2,
         cover=20,
         timeout=1500,
@@ -136,31 +183,45 @@ TASKS = (
 MUTANTS = (
     *mutants(
         "hdl/issue/slots.py",
-        "progress",
+        "progress_rules",
+        ("a burst is never over", "open_.eq(~next_uop.more)", "open_.eq(0)"),
+        ("who comes after a free slot waits for it", "age.eq(age & ~chosen)", "age.eq(age)"),
+    ),
+    *mutants(
+        "hdl/issue/slot.py",
+        "progress_rules",
         (
-            "a burst is never over",
-            "locked.eq(Mux(more, grants, 0))",
-            "locked.eq(grants)",
+            "who followed another slot waits for ever",
+            "Mux(passes, to_follow, 0)) & ~self.leaves",
+            "Mux(passes, to_follow, 0))",
         ),
+    ),
+    *mutants(
+        "hdl/issue/scoreboard.py",
+        "progress_rules",
+        ("a load that lands is not counted", "with m.Elif(down & ~up):", "with m.Elif(0):"),
+    ),
+    *mutants(
+        "hdl/issue/slots.py",
+        "progress",
         (
             "the youngest goes first",
             "requests[index] & ~(requests & older[index]).any()",
             "requests[index] & ~(requests & ~older[index] & ~(1 << index)).any()",
         ),
-        ("who comes after a free slot waits for it", "age.eq(age & ~chosen)", "age.eq(age)"),
     ),
     *mutants(
         "hdl/issue/slot.py",
         "progress",
         (
-            "an element waits for the tile of its number",
-            "~(writes & self.block_write).bit_select(move.uop.dst.tile, 1)",
-            "~self.block_write.bit_select(move.uop.dst.tile, 1)",
+            "a uop that was blocked is not looked at again",
+            "with m.If(again | takes):",
+            "with m.If(takes):",
         ),
-    ),
-    *mutants(
-        "hdl/issue/scoreboard.py",
-        "progress",
-        ("a load that lands is not counted", "with m.Elif(down & ~up):", "with m.Elif(0):"),
+        (
+            "an element waits for the tile of its number",
+            "uop.writes & has(block_write, uop.write)",
+            "has(block_write, uop.write)",
+        ),
     ),
 )
