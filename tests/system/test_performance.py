@@ -74,7 +74,7 @@ def test_loads_at_every_latency() -> None:
 
 def test_tails() -> None:
     """In place at every edge: fewer cycles than the same sizes rounded up."""
-    limits = {"100 x 100 x 100": 5140, "20 x 20 x 20": 285, "17 x 33 x 65": 690}
+    limits = {"100 x 100 x 100": 5160, "20 x 20 x 20": 300, "17 x 33 x 65": 705}
     found = rows(gemm_jobs(Setting(INT8, compiled())), "tails")
     for row, (sizes, cycles) in zip(found, limits.items(), strict=True):
         assert sizes in row.name
@@ -82,7 +82,7 @@ def test_tails() -> None:
 
 
 # Cycles of each GEMM with a target, in its order.
-LIMITS = (524_800, 1_049_100, 8_640, 1_075_200)
+LIMITS = (524_850, 1_049_150, 8_690, 1_075_500)
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_one_operation_takes_what_describe_says(fmt, out):
     simulator.memory.clear()
     simulator.run(prepare)
     result = simulator.run(program)
-    fence_answers = 3  # cycles from the last write to the fence's response
+    fence_answers = 4  # cycles from the last write to the fence's response
     taken = result.last_response_cycle - result.first_request_cycle
     assert taken == stated.latency + fence_answers
     assert stated.uop_cycles == RATES[fmt, out] * SMALL.blocks
