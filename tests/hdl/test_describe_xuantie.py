@@ -34,7 +34,7 @@ LITTLE = Config(
 )
 """For the slow engine; a word of C takes four chunks, the last of which delay the next reader."""
 
-FENCE_ANSWERS = 3  # cycles from the last write to the fence's response
+FENCE_ANSWERS = 4  # cycles from the last write to the fence's response
 
 
 def shown(cfg: Config) -> dict[str, list[tuple[str, ...]]]:
