@@ -615,7 +615,7 @@ TASKS = (
         build=lambda: bounded(_SLOTS, mac_depth=4, loop=3),
         mode="bmc",
         depth=9,
-        cover=12,
+        cover=16,
         timeout=1500,
     ),
 )
@@ -710,7 +710,7 @@ MUTANTS = (
     ),
     *mutants(
         "hdl/issue/counters.py",
-        "hazards_split",
+        "counters",
         ("C is given up at the first word", "mma.free_c & ~words", "1"),
         (
             "a tile is given up with the first part of its last row",

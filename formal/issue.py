@@ -528,6 +528,8 @@ MUTANTS = (
             "loading | _one_hot(self.load_waiting, self.load_tile, tiles)",
             "loading",
         ),
+        ("a load that lands is not counted", "with m.Elif(down & ~up):", "with m.Elif(0):"),
+        ("a result never lands", "timer.eq(timer - 1)", "timer.eq(timer)"),
         (
             "a load that leaves as another lands counts twice",
             "with m.If(up & ~down):",

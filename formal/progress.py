@@ -197,11 +197,6 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        "hdl/issue/scoreboard.py",
-        "progress_rules",
-        ("a load that lands is not counted", "with m.Elif(down & ~up):", "with m.Elif(0):"),
-    ),
-    *mutants(
         "hdl/issue/slots.py",
         "progress",
         (
@@ -217,11 +212,6 @@ MUTANTS = (
             "a uop that was blocked is not looked at again",
             "with m.If(again | takes):",
             "with m.If(takes):",
-        ),
-        (
-            "an element waits for the tile of its number",
-            "uop.writes & has(block_write, uop.write)",
-            "has(block_write, uop.write)",
         ),
     ),
 )
