@@ -446,10 +446,14 @@ PRESETS: dict[str, Config] = {
             formats=("int4", "int8", "int16", "fp16", "fp32", "fp64"),
         ),
         Config(name="full", frontends=("ame", "xuantie"), formats=("all",), units=("vector",)),
-        # 128 of the 156 multipliers of an ECP5-85F; docs/boards.md says what was tried.
+        # What nextpnr routes on an ECP5-85F; docs/boards.md says what else was tried.
         Config(
             name="ulx3s",
+            rows=8,
+            row_bits=64,
+            bus_bits=64,
             banks=2,
+            m_par=2,
             n_par=2,
             slots=2,
             addr_bits=32,
