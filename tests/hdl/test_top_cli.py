@@ -112,7 +112,7 @@ def test_latency_is_what_the_rtl_shows() -> None:
     """One mmacc 1x1 with its operands there, from its request to the fence behind it."""
     cfg = preset("tiny")
     engine = PySimulator(cfg)
-    fence_answers = 3  # cycles from the last write to the fence's response
+    fence_answers = 4  # cycles from the last write to the fence's response
     for m, n, acc in ((16, 16, 0), (16, 16, 1), (16, 3, 0), (1, 1, 1)):
         program = Program(cfg)
         program.set_cfg("int8", acc=acc)
