@@ -624,6 +624,11 @@ MUTANTS = (
         "hdl/issue/slots.py",
         "hazards",
         (
+            "writers do not wait for reads under way",
+            "                    | board.reading\n",
+            "",
+        ),
+        (
             "younger instructions are waited for",
             "older[index][q] & slots[q].valid for q in others",
             "older[q][index] & slots[q].valid for q in others",
@@ -631,11 +636,6 @@ MUTANTS = (
         (
             "writers do not wait for readers in slots",
             "                    | reads\n",
-            "",
-        ),
-        (
-            "writers do not wait for reads under way",
-            "                    | board.reading\n",
             "",
         ),
         (
@@ -668,6 +668,11 @@ MUTANTS = (
         "hdl/issue/slot.py",
         "hazards",
         (
+            "claims are given up when the uop is offered",
+            "was_issued.eq(self.step), issued.eq(offer)",
+            "was_issued.eq(passes), issued.eq(check)",
+        ),
+        (
             "B is not looked at",
             "                    | (uop.reads1 & has(block_read, uop.read1)),\n",
             "",
@@ -696,11 +701,6 @@ MUTANTS = (
             "a held word is read again before its result is there",
             "~(offer.held_c & missed) & ~is_behind",
             "~is_behind",
-        ),
-        (
-            "claims are given up when the uop is offered",
-            "was_issued.eq(self.step), issued.eq(offer)",
-            "was_issued.eq(passes), issued.eq(check)",
         ),
         (
             "a claim won once is won for all tiles",
