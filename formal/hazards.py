@@ -614,7 +614,7 @@ TASKS = (
         parameters=_PARAMETERS.format(2, 4, 3),
         build=lambda: bounded(_SLOTS, mac_depth=4, loop=3),
         mode="bmc",
-        depth=9,
+        depth=13,
         cover=16,
         timeout=1500,
     ),

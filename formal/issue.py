@@ -496,7 +496,7 @@ TASKS = (
         parameters="4 tiles, rows 4 x 64 bit, words of 2 rows; instructions of two tiles",
         build=lambda: counters(_SLOTS),
         mode="bmc",
-        depth=12,
+        depth=18,
         cover=20,
         timeout=1500,
     ),

@@ -173,8 +173,8 @@ TASKS = (
     Task(
         name="progress",
         about="the oldest instruction issues in bounded time, with fair units",
-        parameters="2 slots, 4 tiles, MAC depth 4, loop 3; units wait 1 cycle, bursts of 2",
-        build=lambda: progress(_SLOTS.replace(slots=2), mac_depth=4, loop=3, bound=_BOUND),
+        parameters="3 slots, 4 tiles, MAC depth 4, loop 3; units wait 1 cycle, bursts of 2",
+        build=lambda: progress(_SLOTS, mac_depth=4, loop=3, bound=_BOUND),
         depth=_BOUND + 2,
         cover=20,
         timeout=1500,
@@ -213,5 +213,15 @@ MUTANTS = (
             "with m.If(again | takes):",
             "with m.If(takes):",
         ),
+    ),
+    *mutants(
+        "hdl/issue/slot.py",
+        "progress",
+        (
+            "an element waits for the tile of its number",
+            "uop.writes & has(block_write, uop.write)",
+            "has(block_write, uop.write)",
+        ),
+        depth=30,
     ),
 )
