@@ -308,7 +308,7 @@ class Slot(wiring.Component):
             why.operands.eq(operands & ~won),
             why.c_tile.eq((target & ~won) | results),
             why.c_word.eq(word),
-            self.waits.eq(Mux(is_mma & ~offer_full, Mux(again & ~free, why, told), told)),
+            self.waits.eq(Mux(is_mma & ~offer_full & again & ~free, why, told)),
         ]
         with m.If(self.step):
             m.d.sync += told.eq(0)

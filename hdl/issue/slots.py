@@ -123,15 +123,14 @@ class Slots(wiring.Component):
             for index, slot in enumerate(slots):
                 turn = open_ | locked[index]
                 m.d.comb += requests[index].eq(slot.kinds[kind.value] & slot.ready & turn)
-            oldest = Cat(
-                requests[index] & ~(requests & older[index]).any() for index in range(count)
+            m.d.comb += chosen.eq(
+                Cat(requests[index] & ~(requests & older[index]).any() for index in range(count))
             )
             full = Signal(name=f"{name}_full")
             uop = Signal(layout, name=f"{name}_uop", reset_less=True)
             space = Signal(name=f"{name}_space")
             m.d.comb += [
                 space.eq(~full | port.ready),
-                chosen.eq(oldest),
                 grants.eq(Mux(space & ~hold, chosen, 0)),
                 port.valid.eq(full),
                 port.payload.eq(uop),
@@ -189,6 +188,7 @@ class Slots(wiring.Component):
                 slot.continuing.eq(last_mma[index]),
                 slot.went.eq(mac_go & last_mma[index]),
             ]
+
         # -- claims of older slots and what is in flight -------------------------------------
         for index, slot in enumerate(slots):
             others = [q for q in range(count) if q != index]
@@ -197,14 +197,13 @@ class Slots(wiring.Component):
             results = Signal(cfg.all_tiles, name=f"older_results{index}")
             reads = Signal(cfg.all_tiles, name=f"older_reads{index}")
             mma = {q: slots[q].kinds[InstrKind.MMA.value] for q in others}
+            results_of = {q: Mux(before[q] & mma[q], slots[q].writes, 0) for q in others}
             if others:
                 m.d.comb += [
                     writes.eq(
                         _or_all([Mux(before[q] & ~mma[q], slots[q].writes, 0) for q in others])
                     ),
-                    results.eq(
-                        _or_all([Mux(before[q] & mma[q], slots[q].writes, 0) for q in others])
-                    ),
+                    results.eq(_or_all(list(results_of.values()))),
                     reads.eq(_or_all([Mux(before[q], slots[q].reads, 0) for q in others])),
                 ]
             m.d.comb += [
@@ -219,14 +218,12 @@ class Slots(wiring.Component):
                     | Mux(slot.adds, 0, results)
                 ),
                 board.word[index].eq(slot.word),
-            ]
-            m.d.comb += [
                 slot.word_busy.eq(board.word_busy[index]),
                 slot.replaced.eq(Cat(mma_grants[q] for q in others).any()),
             ]
             for number, q in enumerate(others):
                 m.d.comb += [
-                    slot.results[number].eq(Mux(before[q] & mma[q], slots[q].writes, 0)),
+                    slot.results[number].eq(results_of[q]),
                     slot.turns[number].eq(before[q] & slots[q].transposes),
                     slot.ending[number].eq(slots[q].ends),
                     slot.leaves[number].eq(mma_grants[q] & slots[q].last),

@@ -6,7 +6,7 @@ import os
 import random
 from collections.abc import Callable, Sequence
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
@@ -31,7 +31,6 @@ class CutRows(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.rows, m.submodules.cut = rows, cut = self.rows, self.cut
-        idle = Signal()
         m.d.comb += [
             rows.start.eq(self.start),
             rows.fields.eq(self.fields),
@@ -41,8 +40,7 @@ class CutRows(wiring.Component):
             cut.o.ready.eq(self.step),
             self.valid.eq(rows.valid),
             self.uop.eq(cut.o.payload),
-            idle.eq(~rows.valid),
-            self.free.eq(rows.free & (cut.last | idle)),
+            self.free.eq(rows.free & cut.last),
             self.done.eq(rows.done),
         ]
         return m

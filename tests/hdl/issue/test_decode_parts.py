@@ -258,9 +258,10 @@ def test_scoreboard_times_mma_results_exactly():
         def until(cycles):
             return [1] * cycles + [0] * (2 * depth - cycles)
 
-        # Who is let through in a cycle reads some cycles later; who waits for all, at once.
-        assert held == until(depth - Scoreboard.LATENCY)
-        assert busy == until(loop - 1 - Scoreboard.WORD_LATENCY)
+        # Registers before the operand read of who is let through: what is blocked (of tiles), that
+        # the uop is not, the uop on offer, the one issued. Who waits for all does so to the end.
+        assert held == until(depth - 4)
+        assert busy == until(loop - 1 - 3)
         assert idle == [not busy for busy in until(depth - 1)]
 
     simulate(dut, bench, clocked=True)
