@@ -24,7 +24,7 @@ SPEC = BoardSpec(
     name="icepi_zero",
     title="Icepi Zero (ECP5-25F)",
     platform=_platform,
-    preset="tiny",
+    preset="icepi_zero",
     clock_mhz=50,
     l2_bytes=1 << 15,
 )

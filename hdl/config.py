@@ -446,7 +446,17 @@ PRESETS: dict[str, Config] = {
             formats=("int4", "int8", "int16", "fp16", "fp32", "fp64"),
         ),
         Config(name="full", frontends=("ame", "xuantie"), formats=("all",), units=("vector",)),
-        # What nextpnr routes on an ECP5-85F; docs/boards.md says what else was tried.
+        # What nextpnr routes on an ECP5-25F and on an ECP5-85F; docs/boards.md says what was tried.
+        Config(
+            name="icepi_zero",
+            tiles=16,
+            rows=4,
+            row_bits=64,
+            bus_bits=64,
+            m_par=1,
+            n_par=1,
+            slots=2,
+        ),
         Config(
             name="ulx3s",
             rows=8,

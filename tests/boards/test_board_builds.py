@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,7 @@ from boards.build import main, report
 from hdl.config import PRESETS
 
 SPECS = {spec.name: spec for spec in (ulx3s.SPEC, icepi_zero.SPEC)}
-SMALL = ("--set", "formats=int8", "tiles=16", "rows=4", "row_bits=64", "bus_bits=64", "m_par=1")
-SMALL = (*SMALL, "n_par=1", "slots=2")
+SMALL = ("--preset", "icepi_zero")
 CLOCKS = {"ulx3s": ("clk25", 25), "icepi_zero": ("clk50", 50)}
 
 
@@ -101,11 +101,11 @@ def test_report_tells_use_clock_and_slowest_path(tmp_path):
 
 @pytest.mark.fpga
 @pytest.mark.parametrize("name", sorted(SPECS))
-def test_bitstream_of_a_small_core(name, tmp_path):
-    """Every tool runs; the presets take an hour and more."""
+def test_bitstream(name, tmp_path):
+    """As the board's command makes it by default: it fits, is routed and meets its clock."""
     folder = tmp_path / "b"
     run = subprocess.run(
-        [sys.executable, "-m", f"boards.{name}", *SMALL, "-o", str(folder)],
+        [sys.executable, "-m", f"boards.{name}", "-o", str(folder)],
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,
@@ -113,6 +113,7 @@ def test_bitstream_of_a_small_core(name, tmp_path):
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert "Fmax" in run.stdout and "DSP" in run.stdout
+    assert re.search(r"Fmax +\d+\.\d MHz  meets", run.stdout), run.stdout
+    assert "DSP" in run.stdout
     assert (folder / "top.bit").stat().st_size > 10_000
     assert (folder / "top.svf").stat().st_size > 10_000
