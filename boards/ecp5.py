@@ -9,6 +9,8 @@ from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal
 if TYPE_CHECKING:
     from hdl.mac.multiply import MultiplierBlock
 
+    from .l2 import LaneRegister
+
 __all__ = ["Ecp5"]
 
 BITS = 18
@@ -16,10 +18,10 @@ BITS = 18
 
 
 class Ecp5:
-    """A platform, or a base class of one, that puts multipliers with their registers into blocks.
+    """A platform, or a base class of one, that says what yosys would do otherwise.
 
-    yosys maps multiplications to MULT18X18D but leaves the registers round them outside: far from
-    the block, in slices.
+    It maps multiplications to MULT18X18D but leaves the registers round them outside: far from the
+    block, in slices. And it makes one register of two that hold the same.
 
     Source: Lattice, "ECP5 and ECP5-5G sysDSP Usage Guide" (TN1267).
     """
@@ -55,4 +57,23 @@ class Ecp5:
             **{f"i_B{i}": b[i] for i in range(BITS)},
             **{f"o_P{i}": p[i] for i in range(2 * BITS)},
         )
+        return m
+
+    def get_register(self, register: LaneRegister) -> Module:
+        """Flip-flops in place of `register` that are not joined with others."""
+        m = Module()
+        for bit in range(len(register.d)):
+            m.submodules += Instance(
+                "TRELLIS_FF",
+                a_keep=1,
+                p_GSR="DISABLED",
+                p_CEMUX="1",
+                p_CLKMUX="CLK",
+                p_LSRMUX="LSR",
+                p_REGSET="RESET",
+                i_CLK=ClockSignal(),
+                i_LSR=Const(0),
+                i_DI=register.d[bit],
+                o_Q=register.q[bit],
+            )
         return m

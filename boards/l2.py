@@ -11,10 +11,14 @@ from amaranth.lib.wiring import In, Out
 from hdl.config import Config
 from hdl.interfaces import l2_read_members, l2_write_members
 
-__all__ = ["REQUESTS", "L2Memory", "check_size"]
+__all__ = ["REQUESTS", "L2Memory", "LaneRegister", "check_size"]
 
 REQUESTS = 4
 """Requests, and answers to writes, that wait on a channel."""
+BEATS = 16
+"""Beats of read data on their way through the memory and behind it; a beat a cycle needs nine."""
+_MEMORY_STAGES = 2 + 2
+"""Registers from a beat's address to its data: two before the memory, in it, behind it."""
 
 
 def check_size(cfg: Config, size: int) -> None:
@@ -24,6 +28,77 @@ def check_size(cfg: Config, size: int) -> None:
             f"L2 memory of {size} bytes is not built: use a power of two from "
             f"{2 * cfg.bus_bytes} to {1 << min(32, cfg.addr_bits - 1)}"
         )
+
+
+class LaneRegister(wiring.Component):
+    """A register that is to stay apart from others that hold the same.
+
+    A platform may have `get_register(register)`, which returns what stands in for it.
+
+    Parameters
+    ----------
+    bits : of it.
+
+    Members
+    -------
+    d, q : `q` is `d` of the cycle before.
+    """
+
+    def __init__(self, bits: int):
+        super().__init__({"d": In(bits), "q": Out(bits)})
+
+    def elaborate(self, platform):
+        if hasattr(platform, "get_register"):
+            return platform.get_register(self)
+        m = Module()
+        value = Signal(len(self.d), reset_less=True)
+        m.d.sync += value.eq(self.d)
+        m.d.comb += self.q.eq(value)
+        return m
+
+
+class ByteLane(wiring.Component):
+    """One byte of every word, behind registers of its own: block RAMs lie all over an FPGA.
+
+    Parameters
+    ----------
+    depth : words.
+
+    Members
+    -------
+    write, write_addr, write_data : a byte to write.
+    read_addr, read_data : a byte that is read, two cycles later. Nothing orders a read and a write
+        of one byte in one cycle.
+    """
+
+    def __init__(self, depth: int):
+        self.depth = depth
+        addr = (depth - 1).bit_length()
+        super().__init__(
+            {
+                "write": In(1),
+                "write_addr": In(addr),
+                "write_data": In(8),
+                "read_addr": In(addr),
+                "read_data": Out(8),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=8, depth=self.depth, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        for port, value in (
+            (write.en, self.write),
+            (write.addr, self.write_addr),
+            (write.data, self.write_data),
+            (read.addr, self.read_addr),
+        ):
+            register = LaneRegister(len(port))
+            m.submodules += register
+            m.d.comb += [register.d.eq(value), port.eq(register.q)]
+        m.d.comb += [read.en.eq(1), self.read_data.eq(read.data)]
+        return m
 
 
 class L2Memory(wiring.Component):
@@ -52,9 +127,9 @@ class L2Memory(wiring.Component):
     Source: seed 001 section 4.4.
     """
 
-    READ_LATENCY = 5
+    READ_LATENCY = 9
     WRITE_LATENCY = 2
-    BYTE_LATENCY = 3
+    BYTE_LATENCY = 6
 
     def __init__(self, cfg: Config, size: int):
         self.cfg = cfg
@@ -83,6 +158,11 @@ class L2Memory(wiring.Component):
             }
         )
 
+    def _beat(self) -> data.StructLayout:
+        return data.StructLayout(
+            {"id": self.cfg.id_bits, "last": 1, "err": 1, "data": self.cfg.bus_bits}
+        )
+
     def _queue(self, m: Module, name: str, channel: str) -> tuple[SyncFIFOBuffered, data.View]:
         """The requests of a channel ("r" or "w"), oldest first."""
         layout = self._request()
@@ -105,12 +185,8 @@ class L2Memory(wiring.Component):
         cfg = self.cfg
         lane_bits = cfg.bus_bytes_log2
         word_bits = self.size_log2 - lane_bits
-        memory = Memory(shape=cfg.bus_bits, depth=self.size // cfg.bus_bytes, init=[])
-        m.submodules.memory = memory
-        write = memory.write_port(granularity=8)
-        read = memory.read_port()
 
-        # -- writes: one register stage before the memory --------------------------------------
+        # -- writes: three register stages before the memory --------------------------------------
         requests, head = self._queue(m, "write_requests", "w")
         m.submodules.answers = answers = SyncFIFOBuffered(width=cfg.id_bits + 1, depth=REQUESTS)
         beat = Signal(cfg.len_bits)
@@ -145,31 +221,31 @@ class L2Memory(wiring.Component):
                 content.eq(self.byte_in.replicate(cfg.bus_bytes)),
                 mask.eq(1 << self.byte_addr[:lane_bits]),
             ]
-        m.d.comb += [write.addr.eq(word), write.data.eq(content), write.en.eq(mask)]
+        late_word = Signal(word_bits, reset_less=True)
+        late_mask = Signal(cfg.bus_bytes)
+        late_content = Signal(cfg.bus_bits, reset_less=True)
+        m.d.sync += [late_word.eq(word), late_mask.eq(mask), late_content.eq(content)]
 
-        # -- reads: a beat's address, the memory's own stage and one behind it; held while an answer
-        # -- waits
+        # -- reads: a beat's address, then registers on both sides of the memory. They never stop: a
+        # -- beat that starts has its place among those that wait for the core
         requests, head = self._queue(m, "read_requests", "r")
+        layout = self._beat()
+        m.submodules.beats = beats = SyncFIFOBuffered(width=layout.size, depth=BEATS)
         asked = Signal()
         address = Signal(word_bits, reset_less=True)
         left = Signal(cfg.len_bits, reset_less=True)  # beats behind this one
         ask = Signal(data.StructLayout({"id": cfg.id_bits, "err": 1}), reset_less=True)
         fetch = Signal()
-        free = Signal()  # the memory's output may change
-        advance = Signal()  # the answer's registers may change
-        fetched = Signal()
-        tags = Signal(data.StructLayout({"id": cfg.id_bits, "last": 1, "err": 1}), reset_less=True)
-        valid = Signal()
+        taken = Signal()
+        room = Signal(range(BEATS + 1), init=BEATS)
         m.d.comb += [
-            advance.eq(~valid | self.dsa_pad_resp_rready),
-            free.eq(~fetched | advance),
-            fetch.eq(asked & free & ~(writing & (word == address))),
+            # The write in its first stage gets to the memory together with this read.
+            fetch.eq(asked & (room != 0) & ~(writing & (word == address))),
+            taken.eq(beats.r_rdy & self.dsa_pad_resp_rready),
             requests.r_en.eq(~asked | (fetch & (left == 0))),
-            read.addr.eq(Mux(self.byte_select, self.byte_addr[lane_bits:], address)),
-            # Whether this is a beat is known too late to say so here.
-            read.en.eq(free),
-            self.pad_dsa_resp_rvalid.eq(valid),
         ]
+        was_taken = Signal()
+        m.d.sync += [was_taken.eq(taken), room.eq(room + was_taken - fetch)]
         with m.If(requests.r_en):
             m.d.sync += [
                 asked.eq(requests.r_rdy),
@@ -180,22 +256,44 @@ class L2Memory(wiring.Component):
             ]
         with m.Elif(fetch):
             m.d.sync += [address.eq(address + 1), left.eq(left - 1)]
-        with m.If(free):
-            m.d.sync += [
-                fetched.eq(fetch),
-                tags.id.eq(ask.id),
-                tags.last.eq(left == 0),
-                tags.err.eq(ask.err),
+
+        by_byte = Signal()
+        memory_address = Signal(word_bits, reset_less=True)
+        m.d.sync += [
+            by_byte.eq(self.byte_select),
+            memory_address.eq(Mux(by_byte, self.byte_addr[lane_bits:], address)),
+        ]
+        read_data = []
+        for index in range(cfg.bus_bytes):
+            m.submodules[f"lane{index}"] = lane = ByteLane(self.size // cfg.bus_bytes)
+            m.d.comb += [
+                lane.write.eq(late_mask[index]),
+                lane.write_addr.eq(late_word),
+                lane.write_data.eq(late_content.word_select(index, 8)),
+                lane.read_addr.eq(memory_address),
             ]
-        with m.If(advance):
-            m.d.sync += [
-                valid.eq(fetched),
-                self.pad_dsa_resp_rid.eq(tags.id),
-                self.pad_dsa_resp_rlast.eq(tags.last),
-                self.pad_dsa_resp_rerr.eq(tags.err),
-                self.pad_dsa_resp_rdata.eq(read.data),
-            ]
-        m.d.sync += self.byte_out.eq(
-            self.pad_dsa_resp_rdata.word_select(self.byte_addr[:lane_bits], 8)
-        )
+            read_data.append(lane.read_data)
+        found = Signal(layout, reset_less=True)
+        valid, tags = fetch, Cat(ask.id, left == 0, ask.err)
+        for stage in range(_MEMORY_STAGES):
+            valid_q = Signal(name=f"valid{stage}")
+            m.d.sync += valid_q.eq(valid)
+            valid = valid_q
+            if stage < _MEMORY_STAGES - 1:
+                tags_q = Signal(len(tags), name=f"tags{stage}", reset_less=True)
+                m.d.sync += tags_q.eq(tags)
+                tags = tags_q
+        m.d.sync += [Cat(found.id, found.last, found.err).eq(tags), found.data.eq(Cat(read_data))]
+        first = data.View(layout, beats.r_data)
+        m.d.comb += [
+            beats.w_en.eq(valid),
+            beats.w_data.eq(found),
+            beats.r_en.eq(self.dsa_pad_resp_rready),
+            self.pad_dsa_resp_rvalid.eq(beats.r_rdy),
+            self.pad_dsa_resp_rid.eq(first.id),
+            self.pad_dsa_resp_rlast.eq(first.last),
+            self.pad_dsa_resp_rerr.eq(first.err),
+            self.pad_dsa_resp_rdata.eq(first.data),
+        ]
+        m.d.sync += self.byte_out.eq(found.data.word_select(self.byte_addr[:lane_bits], 8))
         return m

@@ -146,7 +146,12 @@ class Link(wiring.Component):
             self.entry.eq(entry),
             self.entry_addr.eq(entry_addr),
         ]
-        m.d.sync += [self.l2_write.eq(0), self.entry_write.eq(0), self.l2_in.eq(self.byte)]
+        m.d.sync += [
+            self.start.eq(0),
+            self.l2_write.eq(0),
+            self.entry_write.eq(0),
+            self.l2_in.eq(self.byte),
+        ]
         # The address moves on behind the write, which is registered.
         with m.If(self.l2_write):
             m.d.sync += address.eq(address + 1)
@@ -237,10 +242,12 @@ class Link(wiring.Component):
         held = Signal(8 * RunState.SIZE, reset_less=True)  # all of it from one cycle
         status_byte = Signal(8)
         m.d.sync += status_byte.eq(held.word_select(address[:4], 8))
+        info_byte = Signal(8)
+        m.d.sync += info_byte.eq(info_read.data)
         answer_byte = Signal(8)
         with m.Switch(code):
             with m.Case(Op.INFO):
-                m.d.comb += answer_byte.eq(info_read.data)
+                m.d.comb += answer_byte.eq(info_byte)
             with m.Case(Op.READ):
                 m.d.comb += answer_byte.eq(self.l2_out)
             with m.Case(Op.RESULTS):
@@ -304,7 +311,7 @@ class Link(wiring.Component):
                     held.eq(state),
                 ]
                 with m.If(fault == Status.OK):
-                    m.d.comb += self.start.eq(is_op(Op.START) & ~again)
+                    m.d.sync += self.start.eq(is_op(Op.START) & ~again)
                     with m.If(is_op(Op.RESET)):
                         m.d.sync += resetting.eq(_RESET_CYCLES - 1)
                 m.next = "ANSWER"

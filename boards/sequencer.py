@@ -84,8 +84,11 @@ class Sequencer(wiring.Component):
         m.submodules.program = program
         write = program.write_port()
         read = program.read_port()
-        m.submodules.queue = queue = SyncFIFOBuffered(width=8 * ENTRY_BYTES, depth=_QUEUE)
+        m.submodules.queue = queue = SyncFIFOBuffered(
+            width=8 * ENTRY_BYTES + cfg.tag_bits, depth=_QUEUE
+        )
         place = Signal(self.depth_log2 + 1)
+        tag = Signal(cfg.tag_bits, reset_less=True)  # of what is fetched
         fetched = Signal()
         fetch = Signal()
         m.d.comb += [
@@ -96,28 +99,24 @@ class Sequencer(wiring.Component):
             fetch.eq(self.running & (place != count) & (queue.w_level < _QUEUE - 1)),
             read.addr.eq(place),
             read.en.eq(fetch),
-            queue.w_data.eq(read.data),
+            queue.w_data.eq(Cat(read.data, tag)),
             queue.w_en.eq(fetched),
         ]
-        m.d.sync += fetched.eq(fetch)
+        m.d.sync += [fetched.eq(fetch), tag.eq(place)]
         with m.If(self.start):
             m.d.sync += place.eq(0)
         with m.Elif(fetch):
             m.d.sync += place.eq(place + 1)
-        taken = Signal()
-        tag = Signal(cfg.tag_bits)
+        taken = Signal()  # in the cycle before
+        m.d.sync += taken.eq(self.host_req_valid & self.host_req_ready)
         fields = {"inst": 32, "rs1": 64, "rs2": 64}
         m.d.comb += [
             self.host_req_valid.eq(queue.r_rdy),
             queue.r_en.eq(self.host_req_ready),
-            taken.eq(self.host_req_valid & self.host_req_ready),
-            Cat(getattr(self, f"host_req_{name}") for name in fields).eq(queue.r_data),
-            self.host_req_tag.eq(tag),
+            Cat(*(getattr(self, f"host_req_{name}") for name in fields), self.host_req_tag).eq(
+                queue.r_data
+            ),
         ]
-        with m.If(self.start):
-            m.d.sync += tag.eq(0)
-        with m.Elif(taken):
-            m.d.sync += tag.eq(tag + 1)
 
         # -- answers -------------------------------------------------------------------------------
         layout = data.StructLayout(
@@ -132,7 +131,7 @@ class Sequencer(wiring.Component):
         now = Signal(32)
         first = Signal()  # no request has been taken yet
         with m.If(self.start):
-            m.d.sync += [now.eq(0), first.eq(1)]
+            m.d.sync += [now.eq(1), first.eq(1)]  # it starts to count a cycle late
         with m.Elif(taken | ~first):
             m.d.sync += [now.eq(now + 1), first.eq(0)]
         m.d.sync += answer.cycle.eq(now)

@@ -201,7 +201,10 @@ def traps(cfg: Config) -> Proof:
     p.check("instruction_held", ~offered | (bundle == p.past(bundle, "bundle_before")))
 
     # State that software sees: who may change it, and when.
-    status_now = p.signal(answer("status"), "status_events")
+    status_now = p.signal(answer("status_now"), "status_events")
+    for name in ("status", "dirty", "initial"):
+        before = p.past(answer(f"{name}_now"), f"{name}_before")
+        p.check(f"{name}_a_cycle_late", answer(name) == before)
     fields = isa.MXSTATUS
     of_flags = 0
     for name in ("inexact", "sat_hit", "invalid", "overflow", "underflow"):
@@ -215,7 +218,7 @@ def traps(cfg: Config) -> Proof:
     )
     fallback = status_now[fields["guard_fallback"].lo]
     p.check("flag_fallback", ~fallback | (k_leaves & f.dispatch & ~trapped))
-    p.check("trap_leaves_ms", ~trapped | ~(answer("dirty") | answer("initial")))
+    p.check("trap_leaves_ms", ~trapped | ~(answer("dirty_now") | answer("initial_now")))
 
     # A word that traps on its way into stage C writes no CSR.
     moved = p.past(leaves["b"], "b_left")
@@ -227,7 +230,7 @@ def traps(cfg: Config) -> Proof:
         p.check(f"illegal_keeps_{name}", ~illegal | (value == before))
         p.check(f"{name}_waits_for_its_turn", moved | (value == before))
     status = csr("mxstatus")
-    expected = p.past(status | status_now, "status_expected")
+    expected = p.past(status | answer("status"), "status_expected")
     p.check("illegal_keeps_mxstatus", ~illegal | (status == expected))
     ms = csr("state")
     by_others = p.past(answer("dirty") | answer("initial"), "ms_event")

@@ -315,11 +315,14 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     timers = Cat(board(f"timer{n}") for n in range(cfg.all_tiles))
     timer = p.signal(timers.word_select(tile, len(board("timer0"))), "timer")
     told = depth - Scoreboard.LATENCY  # for so many cycles the scoreboard tells of a result
-    for age in range(1, told + 1):
+    gone = board("mac_c", tile_word(cfg))
+    p.check("timer1", everyone.at[1] == (board("mac_c_gone") & (gone.tile == tile)))
+    for age in range(2, told + 1):
         p.check(f"timer{age}", ~everyone.at[age] | (timer >= told + 1 - age))
     for age in range(1, loop - Scoreboard.WORD_LATENCY):
-        flight = board(f"flight{age}_word", tile_word(cfg))
-        here = board(f"flight{age}_valid") & pair._here(flight)
+        flight = board(f"flight{age}_word", tile_word(cfg)) if age > 1 else gone
+        valid = board(f"flight{age}_valid" if age > 1 else "mac_c_gone")
+        here = valid & pair._here(flight)
         p.check(f"flight{age}", here == anyone.at[age])
     for who in (_X, _Y):
         for age in range(1, depth + 1):
@@ -660,7 +663,7 @@ MUTANTS = (
         ),
         (
             "who adds does not look at the words of the older one's last uops",
-            "slots[q].recent.bit_select(slot.word.block, 1)",
+            "slots[q].recent.bit_select(slot.word[which].block, 1)",
             "0",
         ),
     ),
@@ -679,8 +682,8 @@ MUTANTS = (
         ),
         (
             "a word under way is read",
-            "                    self.word_busy\n",
-            "                    0\n",
+            "Cat(self.word_busy[number], ",
+            "Cat(",
         ),
         (
             "a load along rows looks at its first tile only",

@@ -12,11 +12,11 @@ from hdl.issue.scoreboard import Scoreboard
 from hdl.issue.slots import Slots
 
 from .any_walk import Walk, more_of, seen_as, walks_of_slots
-from .harness import Proof
+from .harness import Inside, Proof
 from .stages import Stages
 from .task import Task, mutants
 
-__all__ = ["MUTANTS", "TASKS", "Units", "goes_on"]
+__all__ = ["MUTANTS", "TASKS", "Units", "goes_on", "still_to_land"]
 
 
 def _delay(p: Proof, value: Value, cycles: int, name: str) -> Value:
@@ -74,18 +74,18 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     p.check("reading", dut.reading.bit_select(tile, 1) == reading)
     p.check(
         "idle_is_quiet",
-        ~dut.idle | ~(busy | (out != 0) | load_waits | moving | reading | Cat(any_landing).any()),
+        ~dut.idle | ~(busy | load_waits | moving | reading | Cat(any_landing).any()),
     )
     others = Cat(getattr(dut, f"move_writing{stage}") for stage in range(Scoreboard.MOVE_STAGES))
     others = Cat(others, dut.mac_waiting, dut.load_waiting, dut.move_reading)
     others = Cat(others, dut.store_waiting0, dut.store_waiting1)
-    counts_are_zero = Cat(inside(f"loads{n}") for n in range(cfg.all_tiles)) == 0
-    p.check("quiet_is_idle", dut.idle | others.any() | ~counts_are_zero | Cat(any_landing).any())
+    p.check("quiet_is_idle", dut.idle | others.any() | Cat(any_landing).any())
     for n in range(cfg.all_tiles):
-        most = Mux(Cat(any_landing).any(), mac_depth - latency, 0)
+        most = Mux(Cat(any_landing).any(), max(0, mac_depth - latency - 1), 0)
         p.check(f"timer{n}_while_landing", inside(f"timer{n}") <= most)
+    p.check("gone", inside("mac_c_gone") == any_landing[0])
     to_land = Value.cast(0)
-    for age in reversed(range(1, mac_depth)):
+    for age in reversed(range(2, mac_depth)):
         to_land = Mux(any_landing[age - 1], mac_depth - age, to_land)
     p.check("to_land", inside("to_land") == to_land)
 
@@ -106,6 +106,11 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     p.cover("free_again", _delay(p, goes, mac_depth + 1, "long_ago") & ~busy)
     p.cover("word_free_again", ~missed & p.past(valid[-1] & (words[-1] == word), "was_missed"))
     return p
+
+
+def still_to_land(board: Inside, mac_depth: int) -> Value:
+    """Cycles until the last result has landed, by the scoreboard's count."""
+    return Mux(board("mac_c_gone"), mac_depth - 1, board("to_land"))
 
 
 # -- instructions as the decoder makes them -------------------------------------------------------
@@ -454,7 +459,10 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     # Nothing in flight, nothing in the issue registers: the oldest goes, once that is known.
     board = inside.part("scoreboard")
     quiet = p.signal(
-        board("idle") & ~Cat(inside(f"{name}_full") for name in u.KINDS).any(), "quiet"
+        board("idle")
+        & ~Cat(inside(f"{name}_full") for name in u.KINDS).any()
+        & ~Cat(board(f"loads{n}") for n in range(cfg.all_tiles)).any(),
+        "quiet",
     )
     was_quiet = p.past(quiet, "was_quiet")
     for n in range(count):
@@ -467,7 +475,7 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
         first = ~offered & (stage.checked | ~stage.full["check"])
         p.check(f"oldest_is_free{n}", ~(alone & stage.looks & first) | stage.found)
         if loop > 2:
-            p.check(f"left{n}", slots[n]("left") <= board("to_land"))
+            p.check(f"left{n}", slots[n]("left") <= still_to_land(board, mac_depth))
     p.cover("three_kinds", u.valid.all() & quiet)
     p.cover("younger_first", (u.grants["load"] & ~Cat(oldest)).any())
     p.cover("burst", inside("load_locked").any() & u.valid.all())
@@ -515,13 +523,13 @@ MUTANTS = (
         "scoreboard",
         (
             "a result lands a cycle too soon",
-            "max(1, self.mac_depth - self.LATENCY)",
-            "max(1, self.mac_depth - self.LATENCY - 1)",
+            "max(0, self.mac_depth - self.LATENCY - 1)",
+            "max(0, self.mac_depth - self.LATENCY - 2)",
         ),
         (
             "idle before the last result has landed",
-            "to_land.eq(self.mac_depth - 1)",
             "to_land.eq(self.mac_depth - 2)",
+            "to_land.eq(self.mac_depth - 3)",
         ),
         (
             "a load in the issue register does not claim its tile",
@@ -548,7 +556,7 @@ MUTANTS = (
         (
             "the uop that waits is not on the list of words",
             "stages.append((mac_c_waiting, self.mac_c))",
-            "stages.append((mac_c_go, self.mac_c))",
+            "stages.append((mac_c_gone, self.mac_c))",
         ),
     ),
     *mutants(
@@ -587,8 +595,8 @@ MUTANTS = (
         ),
         (
             "a word is waited for while nothing is in flight",
-            "                uop.new_c\n                & (",
-            "                uop.new_c\n                & (valid |",
+            "return uop.new_c & missed.any()",
+            "return uop.new_c & (valid | missed.any())",
         ),
     ),
 )

@@ -9,7 +9,7 @@ from hdl.interfaces import InstrKind
 
 from .harness import Proof
 from .hazards import LOADS, Pair
-from .issue import goes_on
+from .issue import goes_on, still_to_land
 from .stages import Stages
 from .task import Task, mutants
 
@@ -36,10 +36,10 @@ def _rules(pair: Pair) -> list[Stages]:
         flying.append(pair.retired & (pair.retired_tile == tile))
         p.check(f"loads_counted{tile}", board(f"loads{tile}") == sum(flying))
         p.check(f"timer{tile}", board(f"timer{tile}") <= board("to_land"))
-    p.check("to_land", board("to_land") < pair.mac_depth)
+    p.check("to_land", board("to_land") < pair.mac_depth - 1)
     for n, slot in enumerate(slots):
         if pair.loop > 2:
-            p.check(f"left{n}", slot("left") <= board("to_land"))
+            p.check(f"left{n}", slot("left") <= still_to_land(board, pair.mac_depth))
 
     # Nobody was let near a tile that an older instruction still needs.
     for tile in range(cfg.all_tiles):

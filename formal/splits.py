@@ -256,7 +256,6 @@ def ldst(cfg: Config) -> Proof:
     slices_last = p.signal(((1 << f.slices_log2) - 1)[:3], "slices_last")
     for name, rule in ldst_rules(cfg, f):
         p.assume(f"fields_{name}", ~w.active | rule)
-    p.assume("step_when_valid", ~w.step | split.valid)
 
     # Where the walk is.
     group, slice_ = inside("group"), inside("slice_")
@@ -264,7 +263,7 @@ def ldst(cfg: Config) -> Proof:
     number = p.signal(((group << f.slices_log2) + slice_)[:5], "number")
     moving = p.signal(w.active & ~filling, "moving")
     zeroing = p.signal(w.active & filling, "zeroing")
-    advance = p.signal(w.active & (w.step | ~split.valid), "advance")
+    advance = p.signal(w.active & w.step, "advance")
 
     group_bytes = p.signal(
         Mux(~f.down & (group == f.group_last), f.bytes_last, f.bytes_most), "group_bytes"
@@ -357,7 +356,7 @@ def ldst(cfg: Config) -> Proof:
         "mine",
     )
     zeroed = Signal(name="zeroed")
-    with m.If(w.step & uop.zero & mine):
+    with m.If(w.step & split.valid & uop.zero & mine):
         m.d.sync += zeroed.eq(1)
     with m.If(w.start):
         m.d.sync += zeroed.eq(0)
@@ -428,6 +427,16 @@ def ldst(cfg: Config) -> Proof:
             & (inside("pitch_full") == (f.pitch == cfg.row_bytes << f.slices_log2))
         ),
     )
+    last_active = Mux(f.down, f.tile_last, f.group_last)
+    group_is = Cat(group <= last_active, group == last_active, group == f.tiles >> f.slices_log2)
+    p.check("group_is", ~w.active | (inside("group_is") == group_is))
+    p.check("last_row", ~moving | (inside("last_row") == (uop.row == rows_last)))
+    first_is_last = (inside("one_row_most") == (f.rows_most == 0)) & (
+        inside("one_row_last") == (f.rows_last == 0)
+    )
+    p.check("one_row", ~w.active | first_is_last)
+    slice_is = Cat(slice_ <= slice_last, slice_ == slice_last)
+    p.check("slice_is", ~w.active | (inside("slice_is") == slice_is))
     past_groups = p.signal(Mux(f.down, 0, group * f.pitch), "past_groups")
     p.check("groups", ~moving | (group_at == (row_at + past_groups)[: cfg.addr_bits]))
     p.check(
@@ -691,7 +700,7 @@ MUTANTS = (
         "ldst_split",
         (
             "a row of several groups ends with the first",
-            "down | (last_slice & (group == fields.group_last))",
+            "down | (last_slice & group_is.last)",
             "down | last_slice",
         ),
         (
@@ -716,8 +725,8 @@ MUTANTS = (
         ),
         (
             "the rows of the last tile are those of the others",
-            "Mux(few_rows, row == fields.rows_last, row == fields.rows_most)",
-            "row == fields.rows_most",
+            "Mux(few_rows, later_row == fields.rows_last, later_row == fields.rows_most)",
+            "later_row == fields.rows_most",
         ),
     ),
     *mutants(

@@ -53,6 +53,7 @@ class Stages:
         p.check(f"empty_while_free{n}", u.valid[n] | ~waiting)
         p.check(f"issued_while_valid{n}", u.valid[n] | ~(walk.begun & full["issued"]))
         p.check(f"spare_behind_offer{n}", ~full["spare"] | full["offer"])
+        p.check(f"held_c{n}", ~full["offer"] | (slot("held_c") == at["offer"].held_c))
         p.check(f"fresh_is_empty{n}", ~u.valid[n] | ~walk.fresh | ~(waiting | granted))
         p.check(f"begun_is_fresh{n}", ~walk.begun | (walk.fresh & u.valid[n] & ~full["issued"]))
         p.check(f"kinds{n}", ~u.valid[n] | (slot("kinds") == (1 << walk.kind)[:4]))

@@ -398,11 +398,17 @@ class Config:
 
     @property
     def read_latency(self) -> int:
-        """Cycles from a tile read to its data where one more may be spent to keep the clock high.
+        """Cycles from a granted tile read to its data.
 
-        Block RAM gives its data late in the cycle, so they go straight into a register.
+        Block RAM lies far from the logic and gives its data late in the cycle, so it has registers
+        on both sides.
         """
-        return 2 if self.tile_memory == "block" else 1
+        return 3 if self.tile_memory == "block" else 1
+
+    @property
+    def move_latency(self) -> int:
+        """Cycles from a move's read to its write: the read, one that makes the word, one more."""
+        return self.read_latency + 2
 
     @property
     def transposes(self) -> bool:

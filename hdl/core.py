@@ -97,6 +97,7 @@ class Core(wiring.Component):
         wiring.connect(m, decode.instrs, slots.instrs)
         wiring.connect(m, slots.mma, operands.uops)
         wiring.connect(m, operands.mac, mac.uops)
+        m.d.comb += mac.hold.eq(operands.hold)
         wiring.connect(m, mac.a, operands.mac_a)
         wiring.connect(m, mac.b, operands.mac_b)
         wiring.connect(m, slots.load, load.uops)
@@ -108,7 +109,7 @@ class Core(wiring.Component):
             slots.store_reading.eq(store.reading),
             slots.store_reading_tile.eq(store.reading_tile),
         ]
-        for stage in range(MoveUnit.LATENCY):
+        for stage in range(MoveUnit.TOLD):
             m.d.comb += [
                 getattr(slots, f"move_writing{stage}").eq(getattr(move, f"writing{stage}")),
                 getattr(slots, f"move_write_tile{stage}").eq(getattr(move, f"write_tile{stage}")),
@@ -148,7 +149,7 @@ class Core(wiring.Component):
         # -- state seen by software -------------------------------------------------------------
         quiet = Signal()
         m.d.comb += [
-            quiet.eq(slots.idle & load.idle & store.idle),
+            quiet.eq(slots.idle & load.idle & store.idle & move.idle),
             decode.quiet.eq(quiet),
             decode.flags.eq(mac.flags),
             decode.flags_valid.eq(mac.flags_valid),

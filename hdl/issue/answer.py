@@ -37,7 +37,8 @@ class Answer(wiring.Component):
     scalar, scalar_done : what the scalar broadcast under way writes; it is not needed any more.
     element_valid, element : the element that the last instruction answers with.
     status : bits of mxstatus to set.
-    dirty, initial : a tile is going to be written; mrelease.
+    dirty, initial : a tile is going to be written; mrelease. These three a cycle late: who looks at
+        them waits longer.
     answered : every answer has been taken.
 
     Latency: 1 cycle from `checked` to `resp`, none to `instrs`; mfence waits a cycle more for
@@ -146,9 +147,13 @@ class Answer(wiring.Component):
         status[fields["bus_error"].lo] = self.bus_error
         for name, _ in mac_flags():
             status[fields[name].lo] = self.flags_valid & self.flags[name]
-        m.d.comb += [
-            self.status.eq(Cat(status)),
-            self.dirty.eq(leaves & k.dispatch & k.dirty),
-            self.initial.eq(leaves & k.release),
-        ]
+        happens = {
+            "status": Cat(status),
+            "dirty": leaves & k.dispatch & k.dirty,
+            "initial": leaves & k.release,
+        }
+        for name, value in happens.items():
+            now = Signal(len(value), name=f"{name}_now")
+            m.d.comb += now.eq(value)
+            m.d.sync += getattr(self, name).eq(now)
         return m

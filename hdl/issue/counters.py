@@ -70,7 +70,7 @@ class SplitCounters(wiring.Component):
         step = Signal()
         uop = Signal(slot_uop(cfg))
         m.d.comb += [
-            step.eq(walking & walk_valid & buffer.i.ready),
+            step.eq(walking & buffer.i.ready),
             buffer.i.valid.eq(walking & walk_valid),
             buffer.i.payload.eq(uop),
             self.busy.eq(walking | buffer.o.valid),
@@ -79,21 +79,32 @@ class SplitCounters(wiring.Component):
             m.d.sync += walking.eq(0)
         with m.If(self.start):
             m.d.sync += walking.eq(1)
-        starts = {kind: self.start & (self.instr.kind == kind) for kind in InstrKind}
+        # Every walk takes its fields as long as none is under way, so that they do not depend on
+        # whether an instruction comes: that is known late, and they are many.
+        rests = ~walking
         along = Signal(reset_less=True)
-        with m.If(self.start):
+        with m.If(rests):
             m.d.sync += along.eq(~self.instr.ldst.down)
-        is_ldst = (self.kind == InstrKind.LOAD) | (self.kind == InstrKind.STORE)
+        is_mma, is_ldst, is_move = (
+            Signal(name=f"is_{name}", reset_less=True) for name in ("mma", "ldst", "move")
+        )
+        coming = self.instr.kind
+        with m.If(rests & ~buffer.o.valid):
+            m.d.sync += [
+                is_mma.eq(coming == InstrKind.MMA),
+                is_ldst.eq((coming == InstrKind.LOAD) | (coming == InstrKind.STORE)),
+                is_move.eq(coming == InstrKind.MOVE),
+            ]
         m.d.comb += [
-            mma.start.eq(starts[InstrKind.MMA]),
-            ldst.start.eq(starts[InstrKind.LOAD] | starts[InstrKind.STORE]),
-            move.start.eq(starts[InstrKind.MOVE]),
+            mma.start.eq(rests),
+            ldst.start.eq(rests),
+            move.start.eq(rests),
             mma.fields.eq(self.instr.mma),
             ldst.fields.eq(self.instr.ldst),
             move.fields.eq(self.instr.move),
-            mma.step.eq(step & (self.kind == InstrKind.MMA)),
+            mma.step.eq(step & is_mma),
             ldst.step.eq(step & is_ldst),
-            move.step.eq(step & (self.kind == InstrKind.MOVE)),
+            move.step.eq(step & is_move),
         ]
 
         # One walk among those of a mma instruction.
@@ -105,14 +116,12 @@ class SplitCounters(wiring.Component):
             m.submodules[f"{name}_split"] = walk
             mine = Signal(name=f"is_{name}", reset_less=True)
             m.d.comb += [
-                walk.start.eq(starts[InstrKind.MMA] & on),
+                walk.start.eq(rests),
                 walk.fields.eq(self.instr.mma),
-                walk.step.eq(step & (self.kind == InstrKind.MMA) & mine),
+                walk.step.eq(step & is_mma & mine),
             ]
-            with m.If(self.start):
+            with m.If(rests):
                 m.d.sync += mine.eq(on)
-            with m.If(on):
-                m.d.comb += mma.start.eq(0)
             with m.If(mine):
                 m.d.comb += [
                     words.eq(1),

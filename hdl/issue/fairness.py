@@ -60,7 +60,7 @@ class Fairness(wiring.Component):
                 m.d.sync += lost.eq(lost + 1)
             m.d.comb += due[index].eq(waiting & (lost == PATIENCE - 1))
             if name == "load":
-                m.d.comb += self.load_starved.eq(lost >= PATIENCE)
+                m.d.sync += self.load_starved.eq(waiting & (lost >= PATIENCE - 1))
             with m.If(waiting & (lost == again)):
                 m.d.comb += due[index].eq(1)
         with m.If(self.skipped):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -42,6 +42,7 @@ class LineCut(wiring.Component):
         cfg = self.cfg
         row, part = self.i.payload, self.o.payload
         line_log2, bus_log2 = cfg.line_bytes_log2, cfg.bus_bytes_log2
+        rb_log2 = cfg.row_bytes_log2
         second = Signal()
         offset = row.addr[:line_log2]
         line = row.addr[line_log2:]
@@ -49,11 +50,15 @@ class LineCut(wiring.Component):
         end = Signal(line_log2 + 1)  # offset of the last byte
         after = Signal(line_log2 + 1)  # offset of a row just behind this one
         crosses = Signal()
+        # Whether a row crosses is needed first: `end` >= line_bytes without the adder.
+        carry = Const(0, 1)
+        for one, two in zip(offset[:rb_log2], row.last, strict=True):
+            carry = (one & two) | ((one | two) & carry)
         m.d.comb += [
             room.eq(cfg.line_bytes - offset),
             end.eq(offset + row.last),
             after.eq(offset + cfg.row_bytes),
-            crosses.eq(end[line_log2] & ~row.zero),
+            crosses.eq(offset[rb_log2:].all() & carry & ~row.zero),
             self.last.eq(~crosses | second),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready & self.last),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -23,7 +23,7 @@ class Scoreboard(wiring.Component):
     ----------
     mac_depth : cycles from a mma uop's operand read to its tile-file write.
     loop : W, cycles from a C read until a read sees its result.
-    words : accumulator words compared at once, one a slot.
+    words : accumulator words compared at once.
 
     Members
     -------
@@ -35,11 +35,11 @@ class Scoreboard(wiring.Component):
     store_waiting{0,1}, store_tile{0,1} : store uops whose row was not read yet.
     move_reading, move_read_tile : a move uop not yet read.
     move_writing{0..3}, move_write_tile{0..3} : move uops not yet written.
-    word, word_busy : a C word per slot; checked now, it would miss a result in flight.
+    word, word_busy : C words; checked now, it would miss a result in flight.
     writing : tiles that something in flight will write, mma results apart.
     accumulating : tiles that mma results in flight will write.
     reading : tiles that something issued has still to read.
-    idle : nothing is in flight.
+    idle : nothing is in flight but loads, of which the load pipe knows.
 
     Source: architecture.md section 1, scoreboard; seed 001 section 4.2.2.
     """
@@ -93,27 +93,27 @@ class Scoreboard(wiring.Component):
         # A mma result lands a fixed time after its operand read, so a countdown per tile is exact.
         # Slots register what is blocked, whether a uop is, the one on offer and the one issued, so
         # who sees it end in this cycle reads that much later.
+        # Whether an operand read is granted is known late in the cycle, so it counts from the next.
         mac_c_waiting = Signal()
-        mac_c_go = Signal()
-        m.d.comb += [
-            mac_c_waiting.eq(self.mac_waiting & self.mac_writes),
-            mac_c_go.eq(self.mac_go & self.mac_writes),
-        ]
-        timer_most = max(1, self.mac_depth - self.LATENCY)
+        mac_c_gone = Signal()
+        mac_c = Signal(tile_word(cfg), reset_less=True)
+        m.d.comb += mac_c_waiting.eq(self.mac_waiting & self.mac_writes)
+        m.d.sync += [mac_c_gone.eq(self.mac_go & self.mac_writes), mac_c.eq(self.mac_c)]
+        timer_most = max(0, self.mac_depth - self.LATENCY - 1)
         pending = Signal(tiles)
         for index in range(tiles):
             timer = Signal(range(timer_most + 1), name=f"timer{index}")
-            hit = mac_c_go & (self.mac_c.tile == index)
+            hit = mac_c_gone & (mac_c.tile == index)
             with m.If(hit):
                 m.d.sync += timer.eq(timer_most)
             with m.Elif(timer != 0):
                 m.d.sync += timer.eq(timer - 1)
-            m.d.comb += pending[index].eq(timer != 0)
+            m.d.comb += pending[index].eq(hit | (timer != 0))
         # Whether the last one has landed matters at once to those who wait for all.
-        to_land = Signal(range(self.mac_depth))
-        landing = to_land != 0
-        with m.If(mac_c_go):
-            m.d.sync += to_land.eq(self.mac_depth - 1)
+        to_land = Signal(range(self.mac_depth - 1))
+        landing = mac_c_gone | (to_land != 0)
+        with m.If(mac_c_gone):
+            m.d.sync += to_land.eq(self.mac_depth - 2)
         with m.Elif(landing):
             m.d.sync += to_land.eq(to_land - 1)
         m.d.comb += self.accumulating.eq(pending | _one_hot(mac_c_waiting, self.mac_c.tile, tiles))
@@ -145,6 +145,15 @@ class Scoreboard(wiring.Component):
             _one_hot(self.store_waiting1, self.store_tile1, tiles),
             _one_hot(self.move_reading, self.move_read_tile, tiles),
         ]
+        busy = Cat(
+            self.mac_waiting,
+            landing,
+            self.load_waiting,
+            self.store_waiting0,
+            self.store_waiting1,
+            self.move_reading,
+            *(getattr(self, f"move_writing{stage}") for stage in range(self.MOVE_STAGES)),
+        )
         writing = loading | _one_hot(self.load_waiting, self.load_tile, tiles)
         for mask in moving:
             writing = writing | mask
@@ -154,7 +163,7 @@ class Scoreboard(wiring.Component):
         m.d.comb += [
             self.writing.eq(writing),
             self.reading.eq(reading),
-            self.idle.eq(~((self.accumulating | self.writing | self.reading).any() | landing)),
+            self.idle.eq(~busy.any()),
         ]
 
         # The words whose results a C read started now would miss, youngest first (the shift list
@@ -162,13 +171,14 @@ class Scoreboard(wiring.Component):
         # results issued that much less than `loop` cycles ago are already safe.
         word_shape = tile_word(cfg)
         stages = []
-        valid_in, word_in = mac_c_go, self.mac_c
+        valid, word = mac_c_gone, mac_c
         for age in range(1, self.loop - self.WORD_LATENCY):
-            valid = Signal(name=f"flight{age}_valid")
-            word = Signal(word_shape, name=f"flight{age}_word", reset_less=True)
-            m.d.sync += [valid.eq(valid_in), word.eq(word_in)]
+            if age > 1:
+                before = valid, word
+                valid = Signal(name=f"flight{age}_valid")
+                word = Signal(word_shape, name=f"flight{age}_word", reset_less=True)
+                m.d.sync += [valid.eq(before[0]), word.eq(before[1])]
             stages.append((valid, word))
-            valid_in, word_in = valid, word
         stages.append((mac_c_waiting, self.mac_c))
         for index in range(self.words):
             hits = Signal(len(stages), name=f"hits{index}")

@@ -10,7 +10,10 @@ from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop, slot_uop, tile_word
 from .counters import SplitCounters, by_words
 
-__all__ = ["Slot", "mma_waits"]
+__all__ = ["CHECKED", "Slot", "mma_waits"]
+
+CHECKED = 2
+"""Uops of a slot that are looked at in a cycle, of which one is checked."""
 
 
 def mma_waits() -> data.StructLayout:
@@ -52,12 +55,14 @@ class Slot(wiring.Component):
     reads, writes : claims left.
     block_read, block_write : tiles that this slot must not yet read; write. Only the check of the
         next cycle knows them.
-    results, turns : for each other slot, if it is an older mma: the results that it claims, to
-        which this one may add (`block_write` leaves them out if `adds`); it uses the transposes.
+    results, older_mma, turns : for each other slot: what it claimed to write in the cycle before;
+        it is an older mma, to whose results this one may add (`block_write` leaves them out if
+        `adds`); and it uses the transposes.
     ending, leaves : for each other slot, its last uop is on offer or will be in the next cycle; it
         issues in this cycle.
-    word : C's word of the uop that is checked. `word_busy` : it would miss a result in flight;
-        `meets` : or, if it is for the same tile, one of another slot that is ending.
+    word : C's words of the uops that may be checked: the one that waits for it, and the next.
+        `word_busy` : it would miss a result in flight; `meets` : or, if it is for the same tile,
+        one of each other slot that is ending.
     recent : row blocks that the uops in the check and on offer add to.
     continuing : this slot issued the last mma uop, so held A and C words are its own; `replaced` :
         another slot issues one in this cycle.
@@ -97,12 +102,13 @@ class Slot(wiring.Component):
                 "block_read": In(cfg.all_tiles),
                 "block_write": In(cfg.all_tiles),
                 "results": In(data.ArrayLayout(cfg.all_tiles, others)),
+                "older_mma": In(others),
                 "turns": In(others),
                 "ending": In(others),
                 "leaves": In(others),
-                "word": Out(tile_word(cfg)),
-                "word_busy": In(1),
-                "meets": In(others),
+                "word": Out(data.ArrayLayout(tile_word(cfg), CHECKED)),
+                "word_busy": In(CHECKED),
+                "meets": In(data.ArrayLayout(others, CHECKED)),
                 "recent": Out(cfg.blocks),
                 "replaced": In(1),
                 "continuing": In(1),
@@ -129,10 +135,18 @@ class Slot(wiring.Component):
         granted = Signal()  # the claim on the current tile (of a whole: on all) was won
         check_full = Signal()
         check = Signal(slot_uop(cfg), reset_less=True)
+        # The uop on offer and the one behind it, in two places in turn, so that neither has to move
+        # when one issues: that is known late in the cycle, and uops are wide.
+        places = [
+            Signal(slot_uop(cfg), name=f"place{index}", reset_less=True) for index in range(2)
+        ]
+        turn = Signal()  # the place of the uop on offer, or of the next one
         offer_full = Signal()
-        offer = Signal(slot_uop(cfg), reset_less=True)
+        offer = Signal(slot_uop(cfg))
         spare_full = Signal()  # only while the uop before it is on offer
-        spare = Signal(slot_uop(cfg), reset_less=True)
+        spare = Signal(slot_uop(cfg))
+        free_place = Signal()
+        held_c = Signal(reset_less=True)  # `offer.held_c`, needed first
 
         # -- from the split counters to the check, and on --------------------------------------
         clear = Signal()  # nothing older needs the tiles of the uop that is checked
@@ -150,11 +164,21 @@ class Slot(wiring.Component):
             m.d.sync += check_full.eq(0)
         with m.If(takes):
             m.d.sync += [check_full.eq(1), check.eq(counters.uop)]
-        with m.If(~spare_full):
-            m.d.sync += spare.eq(check)
+        m.d.comb += [
+            offer.eq(Mux(turn, places[1], places[0])),
+            spare.eq(Mux(turn, places[0], places[1])),
+            free_place.eq(turn ^ offer_full),  # unless both are taken
+        ]
+        for index, place in enumerate(places):
+            with m.If(~spare_full & (free_place == index)):
+                m.d.sync += place.eq(check)
         with m.If(self.step | ~offer_full):
-            m.d.sync += [offer_full.eq(passes | spare_full), spare_full.eq(0)]
-            m.d.sync += offer.eq(Mux(spare_full, spare, check))
+            m.d.sync += [
+                turn.eq(turn ^ offer_full),
+                offer_full.eq(passes | spare_full),
+                spare_full.eq(0),
+                held_c.eq(Mux(spare_full, spare.held_c, check.held_c)),
+            ]
         with m.Elif(passes):
             m.d.sync += spare_full.eq(1)
 
@@ -179,36 +203,50 @@ class Slot(wiring.Component):
         results = Signal()
         word = Signal()
         adds_to = Signal.like(self.ending)
+        reads_any, writes_any = Signal(), Signal()
         m.d.comb += [
-            operands.eq(
+            reads_any.eq((reads & block_read).any()),
+            writes_any.eq((writes & block_write).any()),
+        ]
+
+        def blocked(uop):
+            """Whether its operands are; whether its target is."""
+            return Cat(
                 Mux(
                     uop.whole,
-                    (reads & block_read).any(),
+                    reads_any,
                     (uop.reads0 & has(block_read, uop.read0))
                     | (uop.reads1 & has(block_read, uop.read1)),
-                )
-            ),
-            target.eq(
-                Mux(
-                    uop.whole,
-                    (writes & block_write).any(),
-                    uop.writes & has(block_write, uop.write),
-                )
-            ),
-            adds_to.eq(Cat(adds & has(self.results[q], uop.write) for q in others)),
+                ),
+                Mux(uop.whole, writes_any, uop.writes & has(block_write, uop.write)),
+            )
+
+        def adds_to_of(uop):
+            """The older mma to whose results it adds."""
+            return Cat(adds & self.older_mma[q] & has(self.results[q], uop.write) for q in others)
+
+        def word_waits(uop, number):
+            """A result for its word of C is on the way."""
+            ours = [
+                (spare_full | (offer_full & (turn == index))) & self._adds_to(place, number)
+                for index, place in enumerate(places)
+            ]
+            if number == 1:
+                ours.append(check_full & self._adds_to(check, number))
+            missed = Cat(
+                self.word_busy[number], (adds_to_of(uop) & self.meets[number]).any(), *ours
+            )
+            return uop.new_c & missed.any()
+
+        m.d.comb += [
+            # Of both uops it may be, as which one it is is known late.
+            Cat(operands, target).eq(Mux(again, blocked(check), blocked(counters.uncut))),
+            adds_to.eq(Mux(again, adds_to_of(check), adds_to_of(counters.uncut))),
             follows.eq(adds_to | Mux(self.transposes, self.turns, 0)),
             results.eq((follows & ~self.ending).any()),
-            self.word.eq(self._mma(uop).c),
-            word.eq(
-                uop.new_c
-                & (
-                    self.word_busy
-                    | (adds_to & self.meets).any()
-                    | (~again & check_full & self._adds_to(check))
-                    | (offer_full & self._adds_to(offer))
-                    | (spare_full & self._adds_to(spare))
-                )
-            ),
+            self.word[0].eq(self._mma(check).c),
+            self.word[1].eq(self._mma(counters.uncut).c),
+            word.eq(Mux(again, word_waits(check, 0), word_waits(counters.uncut, 1))),
         ]
         free = Signal()
         m.d.comb += free.eq((won | ~(operands | target)) & ~results & ~word)
@@ -243,7 +281,7 @@ class Slot(wiring.Component):
             m.d.sync += missed.eq(replaced & (self.went | (left > 1)))
 
         m.d.comb += [
-            self.ready.eq(offer_full & ~(offer.held_c & missed) & ~is_behind),
+            self.ready.eq(offer_full & ~(held_c & missed) & ~is_behind),
             self.offers.eq(offer_full),
             self.last.eq(valid & ~counters.busy & ~check_full & offer_full & ~spare_full),
             self.ends.eq(valid & ~counters.busy & ~spare_full & (~check_full | passes)),
@@ -255,7 +293,7 @@ class Slot(wiring.Component):
             self.ldst.eq(offer.uop),
             self.move.eq(offer.uop),
             self.mma.new_a.eq(self._mma(offer).new_a | ~self.continuing),
-            self.mma.new_c.eq(offer.new_c | (offer.held_c & ~self.continuing)),
+            self.mma.new_c.eq(offer.new_c | (held_c & ~self.continuing)),
         ]
 
         # -- the instruction -----------------------------------------------------------------------
@@ -284,15 +322,16 @@ class Slot(wiring.Component):
             m.d.sync += valid.eq(0)
         if cfg.transposes:
             m.d.comb += self.transposes.eq(valid & transposes)
-            with m.If(self.start):
+            with m.If(~valid):
                 m.d.sync += transposes.eq(
                     (self.instr.kind == InstrKind.MMA)
                     & (self.instr.mma.a_transposed | self.instr.mma.b_transposed)
                 )
         with m.If(self.start):
+            m.d.sync += [valid.eq(1), granted.eq(0)]
+        # What is held beside that is taken while the slot is free, whether or not one comes.
+        with m.If(~valid):
             m.d.sync += [
-                valid.eq(1),
-                granted.eq(0),
                 kind.eq(self.instr.kind),
                 kinds.eq(1 << Value.cast(self.instr.kind)),
                 adds.eq((self.instr.kind == InstrKind.MMA) & ~by_words(self.instr.mma.op, cfg)),
@@ -314,7 +353,7 @@ class Slot(wiring.Component):
             m.d.sync += told.eq(0)
         with m.If(is_mma & (again | takes) & ~free):
             m.d.sync += told.eq(why)
-        with m.If(offer_full & offer.held_c & missed):
+        with m.If(offer_full & held_c & missed):
             m.d.comb += self.waits.c_word.eq(1)
         return m
 
@@ -323,8 +362,8 @@ class Slot(wiring.Component):
         layout = mma_uop(self.cfg)
         return layout(uop.uop[: layout.size])
 
-    def _adds_to(self, uop):
-        """The mma uop's result is for the word of C that the checked one reads."""
+    def _adds_to(self, uop, number):
+        """The mma uop's result is for word `number` of C."""
         found = self._mma(uop)
         computes = ~found.transposes if self.cfg.transposes else 1
-        return computes & (found.c.as_value() == self.word.as_value())
+        return computes & (found.c.as_value() == self.word[number].as_value())

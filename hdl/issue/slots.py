@@ -10,7 +10,7 @@ from ..activity import MAC_STATES
 from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
 from .scoreboard import Scoreboard
-from .slot import Slot, mma_waits
+from .slot import CHECKED, Slot, mma_waits
 
 __all__ = ["Slots"]
 
@@ -42,7 +42,7 @@ class Slots(wiring.Component):
     load_retired, load_retired_tile : a load uop's write is done.
     store_reading, store_reading_tile : the store pipe has a row still to read.
     move_writing{0..2}, move_write_tile{0..2} : the move unit's pipeline.
-    idle : no instruction waits and nothing is in flight on the tile file.
+    idle : no instruction waits and nothing is in flight on the tile file, loads apart.
     mac_state : with `activity`, one-hot in the order of `MAC_STATES`.
 
     Latency: an instruction's first uop leaves its issue register five cycles after dispatch: the
@@ -90,7 +90,7 @@ class Slots(wiring.Component):
         for index, slot in enumerate(slots):
             m.submodules[f"slot{index}"] = slot
         m.submodules.scoreboard = board = Scoreboard(
-            cfg, mac_depth=self.mac_depth, loop=self.loop, words=count
+            cfg, mac_depth=self.mac_depth, loop=self.loop, words=CHECKED * count
         )
         valid = Cat(slot.valid for slot in slots)
 
@@ -190,6 +190,13 @@ class Slots(wiring.Component):
             ]
 
         # -- claims of older slots and what is in flight -------------------------------------
+        # Claims only shrink, so those of the cycle before say at most too much, and whoever is kept
+        # back by that looks again.
+        claimed = []
+        for index, slot in enumerate(slots):
+            before = Signal(cfg.all_tiles, name=f"claimed{index}", reset_less=True)
+            m.d.sync += before.eq(slot.writes)
+            claimed.append(before)
         for index, slot in enumerate(slots):
             others = [q for q in range(count) if q != index]
             before = {q: older[index][q] & slots[q].valid for q in others}
@@ -217,17 +224,26 @@ class Slots(wiring.Component):
                     | Mux(slot.kinds[InstrKind.MMA.value], 0, board.accumulating)
                     | Mux(slot.adds, 0, results)
                 ),
-                board.word[index].eq(slot.word),
-                slot.word_busy.eq(board.word_busy[index]),
+                *(
+                    board.word[CHECKED * index + number].eq(slot.word[number])
+                    for number in range(CHECKED)
+                ),
+                slot.word_busy.eq(board.word_busy.word_select(index, CHECKED)),
                 slot.replaced.eq(Cat(mma_grants[q] for q in others).any()),
             ]
             for number, q in enumerate(others):
                 m.d.comb += [
-                    slot.results[number].eq(results_of[q]),
+                    slot.results[number].eq(claimed[q]),
+                    slot.older_mma[number].eq(before[q] & mma[q]),
                     slot.turns[number].eq(before[q] & slots[q].transposes),
                     slot.ending[number].eq(slots[q].ends),
                     slot.leaves[number].eq(mma_grants[q] & slots[q].last),
-                    slot.meets[number].eq(slots[q].recent.bit_select(slot.word.block, 1)),
+                    *(
+                        slot.meets[which][number].eq(
+                            slots[q].recent.bit_select(slot.word[which].block, 1)
+                        )
+                        for which in range(CHECKED)
+                    ),
                 ]
 
         # -- tell the scoreboard what left -----------------------------------------------------

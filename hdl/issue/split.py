@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
@@ -240,15 +240,17 @@ class LdStSplit(wiring.Component):
 
     Members
     -------
-    start, fields, step, done : as for `MmaSplit`.
-    valid : `uop` is offered; low for a cycle where a tile needs no zeroing.
+    start, fields, done : as for `MmaSplit`.
+    step : the walk goes on; what is offered was taken.
+    valid : `uop` is offered; low for a step where a tile needs no zeroing.
     uop : the next row of a tile, or block to zero. `more` here: the next uop's row starts
         row_bytes after this one's in memory.
     free : after this uop its tile is not needed any more (downwards only; along a row every tile
         is needed until the end).
 
-    Throughput: one uop a cycle, one idle cycle for a named tile that needs no zeroing beside
-    others that do. Every address there may be next is added up beside the choice among them.
+    Throughput: one uop a step, one idle step for a named tile that needs no zeroing beside
+    others that do. Every address there may be next is added up beside the choice among them, and
+    what is asked of the group and the slice was found out with them.
     """
 
     def __init__(self, cfg: Config):
@@ -288,20 +290,39 @@ class LdStSplit(wiring.Component):
         # -- where we are ------------------------------------------------------------------
         down = fields.down
         tile = Signal(cfg.tile_bits)
-        tile_number = Signal(3)  # among the named tiles
+        place = data.StructLayout(
+            {
+                "active": 1,  # it has active bytes (downwards: rows)
+                "last": 1,  # no later one has
+                "last_named": 1,  # the last of the named tiles is one of its
+            }
+        )
+        group_is = Signal(place, reset_less=True)
+        next_group_is = Signal(place)
+        # Of the slice: it has active bytes if its group has; no later one of the group has.
+        slice_is = Signal(data.StructLayout({"active": 1, "last": 1}), reset_less=True)
+
+        def place_of(number, fields):
+            """What is asked of group `number`."""
+            last = Mux(fields.down, fields.tile_last, fields.group_last)
+            return Cat(number <= last, number == last, number == fields.tiles >> fields.slices_log2)
+
+        def slice_place_of(number, group_place, fields):
+            """What is asked of slice `number` of a group."""
+            few = ~fields.down & group_place.last
+            last = Mux(few, fields.bytes_last, fields.bytes_most)[rb_log2:]
+            return Cat(number <= last, number == last)
+
         slices_last = Signal(3)  # of the group, as named
-        group_active = Signal()
         few_bytes = Signal()  # the last group has its own number of bytes, the last tile of rows
         few_rows = Signal()
         group_bytes = Signal.like(fields.bytes_most)
         rows_last = Signal(cfg.rows_log2)
         m.d.comb += [
             tile.eq(group_tile + slice_),
-            tile_number.eq((group << fields.slices_log2) + slice_),
             slices_last.eq((1 << fields.slices_log2) - 1),
-            group_active.eq(Mux(down, group <= fields.tile_last, group <= fields.group_last)),
-            few_bytes.eq(~down & (group == fields.group_last)),
-            few_rows.eq(~down | (group == fields.tile_last)),
+            few_bytes.eq(~down & group_is.last),
+            few_rows.eq(~down | group_is.last),
             group_bytes.eq(Mux(few_bytes, fields.bytes_last, fields.bytes_most)),
             rows_last.eq(Mux(few_rows, fields.rows_last, fields.rows_most)),
         ]
@@ -313,14 +334,13 @@ class LdStSplit(wiring.Component):
         active = Signal()  # this tile has active bytes
         last_slice = Signal()
         last_tile_of_row = Signal()
-        last_row = Signal()
+        last_row = Signal(reset_less=True)  # of the tile, or of its group
         pitch_full = Signal(reset_less=True)  # groups lie side by side
         group_full = Signal()
         m.d.comb += [
-            active.eq(group_active & by_group(lambda most: slice_ <= most[rb_log2:])),
-            last_slice.eq(by_group(lambda most: slice_ == most[rb_log2:])),
-            last_tile_of_row.eq(down | (last_slice & (group == fields.group_last))),
-            last_row.eq(Mux(few_rows, row == fields.rows_last, row == fields.rows_most)),
+            active.eq(group_is.active & slice_is.active),
+            last_slice.eq(slice_is.last),
+            last_tile_of_row.eq(down | (last_slice & group_is.last)),
             group_full.eq(by_group(lambda most: most[rb_log2:] == slices_last) & pitch_full),
         ]
 
@@ -360,7 +380,7 @@ class LdStSplit(wiring.Component):
         ]
 
         # -- next state --------------------------------------------------------------------
-        last_named = tile_number == fields.tiles
+        last_named = group_is.last_named & (slice_ == fields.tiles & slices_last)
         tile_rows_done = Signal()  # downwards: this was the tile's last row
         fill_here = Signal()
         m.d.comb += [
@@ -372,10 +392,8 @@ class LdStSplit(wiring.Component):
             Mux(filling, ~fill_needed | fill_last_block, tile_rows_done & ~fill_here)
         )
         m.d.comb += self.free.eq(down & finish)
-        advance = Signal()
         over = Signal()
         m.d.comb += [
-            advance.eq(self.step | (filling & ~fill_needed)),
             over.eq(
                 Mux(
                     down | filling,
@@ -383,7 +401,7 @@ class LdStSplit(wiring.Component):
                     tile_rows_done & ~fields.fill,
                 )
             ),
-            self.done.eq(over & advance),
+            self.done.eq(over & self.step),
         ]
 
         def below(stride, registers):
@@ -405,50 +423,82 @@ class LdStSplit(wiring.Component):
         ]
         registers = fields.registers if cfg.xuantie else None
 
-        with m.If(advance):
+        later_group = Signal.like(group)
+        m.d.comb += [
+            later_group.eq(group + 1),
+            next_group_is.eq(place_of(later_group, fields)),
+        ]
+        later_slice = (slice_ + 1)[: len(slice_)]
+        to_next_slice = [
+            slice_.eq(later_slice),
+            slice_is.eq(slice_place_of(later_slice, group_is, fields)),
+        ]
+        to_next_group = [
+            slice_.eq(0),
+            slice_is.eq(slice_place_of(0, next_group_is, fields)),
+            group.eq(later_group),
+            group_is.eq(next_group_is),
+            group_tile.eq(next_group_tile),
+        ]
+
+        def first_place(fields):
+            first = Signal(place, name="first_group_is")
+            m.d.comb += first.eq(place_of(0, fields))
+            return [
+                slice_.eq(0),
+                slice_is.eq(slice_place_of(0, first, fields)),
+                group.eq(0),
+                group_is.eq(first),
+                group_tile.eq(fields.tile),
+            ]
+
+        # Of the first row of the next group, downwards.
+        one_row_most = Signal(reset_less=True)
+        one_row_last = Signal(reset_less=True)
+        next_few_rows = ~down | next_group_is.last
+        to_next_rows = last_row.eq(Mux(next_few_rows, one_row_last, one_row_most))
+        later_row = (row + 1)[: len(row)]
+        to_first_group = first_place(fields)
+        start_at_first_group = first_place(self.fields)
+        with m.If(self.step):
             with m.If(filling):
                 m.d.sync += [block.eq(fill_block + 1), fill_more.eq(1)]
                 with m.If(finish):
                     m.d.sync += fill_more.eq(0)
                     with m.If(down):
                         m.d.sync += [
-                            filling.eq(group >= fields.tile_last),
-                            group.eq(group + 1),
-                            group_tile.eq(next_group_tile),
+                            filling.eq(~group_is.active | group_is.last),
+                            *to_next_group,
+                            to_next_rows,
                         ]
                     with m.Elif(slice_ == slices_last):
-                        m.d.sync += [
-                            slice_.eq(0),
-                            group.eq(group + 1),
-                            group_tile.eq(next_group_tile),
-                        ]
+                        m.d.sync += to_next_group
                     with m.Else():
-                        m.d.sync += slice_.eq(slice_ + 1)
+                        m.d.sync += to_next_slice
             with m.Elif(~last_tile_of_row):
-                m.d.sync += [slice_.eq(slice_ + 1), addr.eq(next_slice)]
+                m.d.sync += [*to_next_slice, addr.eq(next_slice)]
                 with m.If(last_slice):
-                    m.d.sync += [
-                        slice_.eq(0),
-                        group.eq(group + 1),
-                        group_tile.eq(next_group_tile),
-                        addr.eq(next_group),
-                        group_at.eq(next_group),
-                    ]
+                    m.d.sync += [*to_next_group, addr.eq(next_group), group_at.eq(next_group)]
             with m.Else():
                 m.d.sync += [addr.eq(next_row), group_at.eq(next_row), row_at.eq(next_row)]
-                m.d.sync += row.eq(row + 1)
+                m.d.sync += [
+                    row.eq(later_row),
+                    last_row.eq(
+                        Mux(few_rows, later_row == fields.rows_last, later_row == fields.rows_most)
+                    ),
+                ]
                 with m.If(~down):
-                    m.d.sync += [slice_.eq(0), group.eq(0), group_tile.eq(fields.tile)]
+                    m.d.sync += to_first_group
                 with m.If(last_row):
                     m.d.sync += row.eq(0)
                     with m.If(fill_here):
                         m.d.sync += filling.eq(1)
                     with m.Elif(down):
                         m.d.sync += [
-                            group.eq(group + 1),
-                            group_tile.eq(next_group_tile),
+                            *to_next_group,
+                            to_next_rows,
                             # Tiles past tile_last have no rows, only zeros to take.
-                            filling.eq(group == fields.tile_last),
+                            filling.eq(group_is.last),
                         ]
                     with m.If(down):
                         m.d.sync += [
@@ -459,18 +509,21 @@ class LdStSplit(wiring.Component):
                         ]
         with m.If(self.start):
             start_registers = self.fields.registers if cfg.xuantie else None
+            one_tile = ~self.fields.down | (self.fields.tile_last == 0)
+            start_last_row = Mux(one_tile, self.fields.rows_last, self.fields.rows_most) == 0
             m.d.sync += [
                 fields.eq(self.fields),
                 addr.eq(self.fields.base),
                 group_at.eq(self.fields.base),
                 row_at.eq(self.fields.base),
                 tile_next.eq(self.fields.base + below(self.fields.stride, start_registers)),
-                group_tile.eq(self.fields.tile),
+                *start_at_first_group,
                 row.eq(0),
-                group.eq(0),
-                slice_.eq(0),
                 filling.eq(0),
                 fill_more.eq(0),
+                one_row_most.eq(self.fields.rows_most == 0),
+                one_row_last.eq(self.fields.rows_last == 0),
+                last_row.eq(start_last_row),
                 all_most.eq(self.fields.rows_most + 1 == start_rows),
                 all_last.eq(self.fields.rows_last + 1 == start_rows),
                 pitch_full.eq(

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import Config
 from ..interfaces import l2_read_members, ldst_uop, row_write
 from .buffer import StreamBuffer
+from .entry import zeroing
 from .gather import Gather
 from .ids import IdPool
 from .merge import Merge
@@ -47,7 +48,7 @@ class LoadPipe(wiring.Component):
 
     UOP_TO_REQUEST = Gather.LATENCY
     BEAT_TO_WRITE = Merge.LATENCY
-    ZERO_TO_WRITE = StreamBuffer.LATENCY + Merge.ZERO_LATENCY
+    ZERO_TO_WRITE = 2 * StreamBuffer.LATENCY + Merge.ZERO_LATENCY
     WRITE_TO_RETIRED = 1
 
     def __init__(self, cfg: Config):
@@ -74,7 +75,9 @@ class LoadPipe(wiring.Component):
         m.submodules.ids = ids = IdPool(cfg)
 
         wiring.connect(m, wiring.flipped(self.uops), gather.uops)
-        wiring.connect(m, gather.zero, merge.zero)
+        m.submodules.zeros = zeros = StreamBuffer(zeroing(cfg))
+        wiring.connect(m, gather.zero, zeros.i)
+        wiring.connect(m, zeros.o, merge.zero)
         wiring.connect(m, merge.write, wiring.flipped(self.write))
         request = gather.request
         beat = self.pad_dsa_resp_rvalid & self.dsa_pad_resp_rready
@@ -104,5 +107,5 @@ class LoadPipe(wiring.Component):
             self.retired_tile.eq(self.write.payload.tile),
             self.bus_error.eq(beat & self.pad_dsa_resp_rerr),
         ]
-        m.d.comb += self.idle.eq(gather.idle & merge.idle & ids.idle)
+        m.d.comb += self.idle.eq(gather.idle & ~zeros.o.valid & merge.idle & ids.idle)
         return m

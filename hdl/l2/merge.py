@@ -41,7 +41,9 @@ class Merge(wiring.Component):
 
     Three stages before the write's buffer: `look` holds the beat while what was noted of it is
     looked up (from block RAM, whose data come late in the cycle), and turns it; `plan` decides
-    what is written and where each nibble comes from; `join` picks the nibbles.
+    what is written and where each nibble comes from; `join` picks the nibbles. Whether a beat is
+    accepted depends on two registers alone, as ids, notes and memory wait for it: `plan` has a
+    second place.
 
     Members
     -------
@@ -179,28 +181,40 @@ class Merge(wiring.Component):
             ]
 
         # -- plan: what is written, and whether the beat goes on ---------------------------------
-        plan_id = Signal(cfg.id_bits, reset_less=True)
-        plan_turned = Signal(cfg.bus_bits, reset_less=True)
-        plan_at = Signal(lanes, init=1)
-        plan_ends = Signal(beat_ends(cfg), reset_less=True)
-        ends_none = Signal(reset_less=True)  # `plan_ends.count` is 0
-        plan_parts = Signal(beat_parts(cfg), reset_less=True)
-        # Of lane i, the low bytes lie in the row's beat i and the high ones in beat i + 1.
-        high = Signal(bus_bytes, reset_less=True)
-        same_id = Signal(reset_less=True)  # as the beat before
-        with m.If(plan_ready):
-            m.d.sync += [
-                plan_valid.eq(look_valid),
-                plan_turned.eq(turned),
-                plan_ends.eq(ends),
-                ends_none.eq(ends.count == 0),
-                plan_parts.eq(parts),
-                high.eq(bytes_wrapped(rows.offset, bus_bytes)),
-            ]
-            if lanes > 1:
-                m.d.sync += plan_at.eq(at)
-            with m.If(look_valid):
-                m.d.sync += [plan_id.eq(look_id), same_id.eq(look_id == plan_id)]
+        layout = data.StructLayout(
+            {
+                "id": cfg.id_bits,
+                "same_id": 1,  # as the beat before
+                "turned": cfg.bus_bits,
+                "at": lanes,
+                "ends": beat_ends(cfg),
+                "ends_none": 1,  # `ends.count` is 0
+                "parts": beat_parts(cfg),
+                # Of lane i, the low bytes lie in the row's beat i and the high ones in beat i + 1.
+                "high": bus_bytes,
+            }
+        )
+        m.submodules.plan = plan_buffer = StreamBuffer(layout)
+        ahead, plan = plan_buffer.i.payload, plan_buffer.o.payload
+        last_id = Signal(cfg.id_bits, reset_less=True)
+        m.d.comb += [
+            plan_buffer.i.valid.eq(look_valid),
+            plan_ready.eq(plan_buffer.i.ready),
+            plan_valid.eq(plan_buffer.o.valid),
+            ahead.id.eq(look_id),
+            ahead.same_id.eq(look_id == last_id),
+            ahead.turned.eq(turned),
+            ahead.at.eq(at),
+            ahead.ends.eq(ends),
+            ahead.ends_none.eq(ends.count == 0),
+            ahead.parts.eq(parts),
+            ahead.high.eq(bytes_wrapped(rows.offset, bus_bytes)),
+        ]
+        with m.If(look_valid & plan_ready):
+            m.d.sync += last_id.eq(look_id)
+        plan_id, plan_turned, plan_at = plan.id, plan.turned, plan.at
+        plan_ends, plan_parts, high = plan.ends, plan.parts, plan.high
+        ends_none, same_id = plan.ends_none, plan.same_id
 
         waiting = Signal()  # a second part, which lies in `previous` alone
         second = Signal(tail_part(cfg), reset_less=True)
@@ -212,7 +226,7 @@ class Merge(wiring.Component):
             join_ready.eq(~join_writes | out.i.ready),
             self.zero.ready.eq(join_ready),
             leaves.eq(plan_valid & join_ready & ~self.zero.valid & (~waiting | ends_none)),
-            plan_ready.eq(~plan_valid | leaves),
+            plan_buffer.o.ready.eq(leaves),
         ]
         with m.If(leaves):
             m.d.sync += second.eq(plan_parts.two)

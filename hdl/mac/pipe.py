@@ -36,7 +36,8 @@ class MacTiming:
     def of(cls, cfg: Config) -> MacTiming:
         plan = MacPlan(cfg)
         return cls(
-            depth=MacPipe.operand_stages(cfg) + plan.latency, loop=plan.latency - plan.c_delay + 2
+            depth=MacPipe.operand_stages(cfg) + plan.latency,
+            loop=cfg.read_latency + plan.latency - plan.c_delay + 1,
         )
 
 
@@ -51,11 +52,11 @@ class MacPipe(wiring.Component):
     Members
     -------
     uops : mma uops; a transfer is the cycle of B's read (A's may lie earlier).
-    a, b, c : tile-file reads, of which A's and B's data come `Config.read_latency` cycles later.
-        C's is always granted.
+    hold : there is none in this cycle, but operands may be read.
+    a, b, c : tile-file reads; data come `Config.read_latency` cycles later. C's is always granted.
     result : tile-file write of one chunk.
     flags, flags_valid : sticky flags of the uop written in this cycle.
-    ahead : a result will be written `MOVE_LEAD` cycles from now.
+    ahead : a result will be written `Config.move_latency` cycles from now.
     scalar, scalar_done, saturated (front end xuantie) : operand of a pointwise instruction; it is
         not needed any more; one of its clips changed a value.
 
@@ -65,9 +66,6 @@ class MacPipe(wiring.Component):
 
     Source: architecture.md section 1; seed 001 section 4.5.
     """
-
-    MOVE_LEAD = 3
-    """Cycles from a move's read to its write."""
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
@@ -80,6 +78,7 @@ class MacPipe(wiring.Component):
         super().__init__(
             {
                 "uops": In(stream.Signature(mma_uop(cfg))),
+                "hold": In(1),
                 "a": Out(word),
                 "b": Out(word),
                 "c": Out(word),
@@ -118,13 +117,13 @@ class MacPipe(wiring.Component):
             self.b.valid.eq(self.uops.valid & ~b_held),
             self.b.addr.tile.eq(uop.b_tile),
             self.b.addr.block.eq(uop.b_row[cfg.m_par_log2 :]),
-            may.eq((self.b.ready | b_held) & (~self.a.valid | self.a.ready)),
+            may.eq((self.b.ready | b_held) & (~self.a.valid | self.a.ready) & ~self.hold),
             go.eq(self.uops.valid & may),
             self.uops.ready.eq(may),
         ]
         with m.If(go):
             m.d.sync += have_a.eq(0)
-        with m.Elif(self.a.valid & self.a.ready):
+        with m.Elif(self.a.valid & self.a.ready & ~self.hold):
             m.d.sync += have_a.eq(1)
 
         # -- select: words to operand rows ------------------------------------------------------
@@ -222,16 +221,15 @@ class MacPipe(wiring.Component):
             for name in ("kind", "wide", "rnd", "source"):
                 m.d.comb += point.op[name].eq(wanted[name])
 
-        # -- C: read one cycle before the array takes it, held for the other chunks -------------
+        # -- C: read when its data come as the array takes them, held for the other chunks ------
         c_cycle = operand_stages + array.c_delay
-        read_valid, read_load = at(c_cycle - 1)
+        read_valid, read_load = at(c_cycle - cfg.read_latency)
         m.d.comb += [
             self.c.valid.eq(read_valid & read_load.new_c),
             self.c.addr.eq(read_load.c),
         ]
-        c_fresh = Signal()
+        c_fresh = when_read(self.c.valid, name="c_fresh", reset_less=False)
         c_held = Signal(cfg.word_bits, reset_less=True)
-        m.d.sync += c_fresh.eq(self.c.valid)
         m.d.comb += array.c.eq(Mux(c_fresh, self.c.data, c_held))
         with m.If(c_fresh):
             m.d.sync += c_held.eq(self.c.data)
@@ -269,7 +267,7 @@ class MacPipe(wiring.Component):
             ),
             self.flags_valid.eq(done_valid),
             self.flags.eq(array.flags),
-            self.ahead.eq(at(self.depth - self.MOVE_LEAD)[0]),
+            self.ahead.eq(at(self.depth - cfg.move_latency)[0]),
         ]
         if self.vector is not None:
             with m.If(done.op.vector.on):

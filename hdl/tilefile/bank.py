@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -24,10 +24,11 @@ class Bank(wiring.Component):
     Members
     -------
     read{0,1}_en, read{0,1}_addr : a word to read.
-    read{0,1}_data : the word, one cycle later, until the next read of that port.
+    read{0,1}_data : the word, until the next read of that port.
     write_addr, write_data, write_mask : bytes of one word to write; a zero mask writes nothing.
 
-    Latency: 1 cycle from address to data. Source: architecture.md section 1, tile register file.
+    Latency: `Config.read_latency` from address to data. Writes wait as long before the memory as
+    reads do. Source: architecture.md section 1, tile register file.
     """
 
     def __init__(self, cfg: Config):
@@ -47,18 +48,35 @@ class Bank(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        attrs = {"ram_style": "block"} if self.cfg.tile_memory == "block" else {}
+        block = self.cfg.tile_memory == "block"
+        attrs = {"ram_style": "block"} if block else {}
+
+        def memory_side(name):
+            """A member as the memory gets it."""
+            member = getattr(self, name)
+            if not block:
+                return member
+            register = Signal(len(member), name=f"{name}_q", reset_less=name != "write_mask")
+            m.d.sync += register.eq(member)
+            return register
+
+        write_addr, write_data = memory_side("write_addr"), memory_side("write_data")
+        write_mask = memory_side("write_mask")
         for port in range(READS):
             copy = Memory(shape=self.cfg.word_bits, depth=self.depth, init=[], attrs=attrs)
             m.submodules[f"copy{port}"] = copy
             write = copy.write_port(granularity=8)
             read = copy.read_port()
             m.d.comb += [
-                write.addr.eq(self.write_addr),
-                write.data.eq(self.write_data),
-                write.en.eq(self.write_mask),
-                read.en.eq(getattr(self, f"read{port}_en")),
-                read.addr.eq(getattr(self, f"read{port}_addr")),
-                getattr(self, f"read{port}_data").eq(read.data),
+                write.addr.eq(write_addr),
+                write.data.eq(write_data),
+                write.en.eq(write_mask),
+                read.en.eq(memory_side(f"read{port}_en")),
+                read.addr.eq(memory_side(f"read{port}_addr")),
             ]
+            data = read.data
+            if block:
+                data = Signal(self.cfg.word_bits, name=f"read{port}_q", reset_less=True)
+                m.d.sync += data.eq(read.data)
+            m.d.comb += getattr(self, f"read{port}_data").eq(data)
         return m

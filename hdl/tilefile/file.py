@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from ..config import Config
-from ..interfaces import ReadPort, bits_for, result_write, row_write, tile_row, tile_word
+from ..interfaces import ReadPort, result_write, row_write, tile_row, tile_word
 from .bank import Bank
 
 __all__ = ["TileFile"]
@@ -16,7 +16,7 @@ __all__ = ["TileFile"]
 class TileFile(wiring.Component):
     """Banked storage of every tile of every file; the bank is the tile number's high bits.
 
-    Reads of one bank in one cycle are served C, then A, then B, then move, then store, two at
+    Reads of one bank in one cycle are served C, then A, then B, then store, then move, two at
     most; writes result, then load, one at most. A loser keeps its request and waits: C, A and the
     result port never lose. A move takes what A's read leaves, so it waits for A in any bank.
 
@@ -29,8 +29,8 @@ class TileFile(wiring.Component):
     result : write of any bytes of a word; always taken.
     load : write of one row's bytes to some rows of a word.
 
-    Latency: data one cycle after a granted read, those of `store` `Config.read_latency` cycles; a
-    write is seen by reads of the next cycle. Source: architecture.md section 1.
+    Latency: data `Config.read_latency` cycles after a granted read; a write is seen by reads of the
+    next cycle. Source: architecture.md section 1.
     """
 
     def __init__(self, cfg: Config):
@@ -72,10 +72,19 @@ class TileFile(wiring.Component):
             hits[name] = Signal(cfg.all_banks, name=f"hit_{name}")
             m.d.comb += hits[name].eq(port.valid << bank_of(port.addr.tile))
 
-        # Two ports a bank: C and A always fit; B loses to both; a move loses to C with B; the store
-        # loses to any two.
+        # Two ports a bank: C and A always fit; B loses to both, the store to any two of these, a
+        # move to any two others.
+        def two_of(*masks):
+            pairs = [one & two for i, one in enumerate(masks) for two in masks[:i]]
+            total = pairs[0]
+            for pair in pairs[1:]:
+                total = total | pair
+            return total
+
         b_lost = (hits["b"] & hits["c"] & hits["a"]).any()
-        move_lost = self.a.valid | (hits["move"] & hits["c"] & hits["b"]).any()
+        store_lost = (hits["store"] & two_of(hits["a"], hits["b"], hits["c"])).any()
+        others = two_of(hits["b"], hits["c"], hits["store"])
+        move_lost = self.a.valid | (hits["move"] & others).any()
         # What is read beside B and C: for A, or else for a move.
         hits_of_a = hits["a"]
         hits["a"] = Signal(cfg.all_banks, name="hit_a_or_move")
@@ -83,9 +92,6 @@ class TileFile(wiring.Component):
         move_word = words.pop("move")
         words["a"] = Mux(self.a.valid, words["a"], move_word)
         with_ca = hits["c"] & hits["a"]
-        store_lost = (
-            hits["store"] & (with_ca | (hits["c"] & hits["b"]) | (hits["a"] & hits["b"]))
-        ).any()
         m.d.comb += [
             self.c.ready.eq(1),
             self.a.ready.eq(1),
@@ -158,7 +164,14 @@ class TileFile(wiring.Component):
             datas["b1"].append(bank.read1_data)
             datas["store"].append(bank.read1_data)
 
-        # Which bank and port each requester's data come from, one cycle later.
+        # Which bank and port each requester's data come from, when the banks give them.
+        def with_data(value, name):
+            for stage in range(cfg.read_latency):
+                later = Signal(len(value), name=f"{name}{stage}", reset_less=True)
+                m.d.sync += later.eq(value)
+                value = later
+            return value
+
         def select(sources, index):
             value = sources[0]
             for number, source in enumerate(sources[1:], start=1):
@@ -170,37 +183,25 @@ class TileFile(wiring.Component):
             ("a", self.a, a_on_1),
             ("b", self.b, ~b_on_0),
         ):
-            bank_q = Signal(bits_for(cfg.all_banks), name=f"{name}_bank", reset_less=True)
             bank = bank_of(port.addr.tile)
             if name == "a":
                 bank = Mux(self.a.valid, bank, bank_of(self.move.addr.tile))
-            m.d.sync += bank_q.eq(bank)
+            bank = with_data(bank, f"{name}_bank")
             if alternate is None:
                 sources = datas[name]
             else:
-                on_1 = Signal(name=f"{name}_on_1", reset_less=True)
-                m.d.sync += on_1.eq(alternate)
+                on_1 = with_data(alternate, f"{name}_on_1")
                 sources = [
                     Mux(on_1, one, zero)
                     for zero, one in zip(datas[f"{name}0"], datas[f"{name}1"], strict=True)
                 ]
-            m.d.comb += port.data.eq(select(sources, bank_q))
+            m.d.comb += port.data.eq(select(sources, bank))
 
         m.d.comb += self.move.data.eq(self.a.data)
 
-        store_bank = Signal(bits_for(cfg.all_banks), reset_less=True)
-        store_row = Signal(max(1, cfg.m_par_log2), reset_less=True)
-        m.d.sync += [
-            store_bank.eq(bank_of(self.store.addr.tile)),
-            store_row.eq(self.store.addr.row[: cfg.m_par_log2]),
-        ]
-        store_word = Signal(cfg.word_bits)
-        m.d.comb += store_word.eq(select(datas["store"], store_bank))
-        for stage in range(1, cfg.read_latency):
-            word_q = Signal(cfg.word_bits, name=f"store_word{stage}", reset_less=True)
-            row_q = Signal.like(store_row, name=f"store_row{stage}", reset_less=True)
-            m.d.sync += [word_q.eq(store_word), row_q.eq(store_row)]
-            store_word, store_row = word_q, row_q
+        store_bank = with_data(bank_of(self.store.addr.tile), "store_bank")
+        store_row = with_data(self.store.addr.row[: cfg.m_par_log2], "store_row")
+        store_word = select(datas["store"], store_bank)
         m.d.comb += self.store.data.eq(
             store_word.word_select(store_row, cfg.row_bits) if cfg.m_par > 1 else store_word
         )

@@ -129,7 +129,7 @@ class OperandPath(wiring.Component):
     Members
     -------
     uops : mma uops of the slots; a transfer is the operand read.
-    mac : those that multiply, to the MAC pipe.
+    mac, hold : those that multiply, to the MAC pipe, which must not take one while `hold`.
     mac_a, mac_b : the MAC pipe's reads.
     a, b : reads of the tile file.
 
@@ -146,6 +146,7 @@ class OperandPath(wiring.Component):
             {
                 "uops": In(stream.Signature(mma_uop(cfg))),
                 "mac": Out(stream.Signature(mma_uop(cfg))),
+                "hold": Out(1),
                 "mac_a": In(word),
                 "mac_b": In(word),
                 "a": Out(word),
@@ -164,7 +165,7 @@ class OperandPath(wiring.Component):
                     port.valid.eq(mac.valid),
                     port.addr.eq(mac.addr),
                     mac.ready.eq(port.ready),
-                    mac.data.eq(self._delayed(m, port.data)),
+                    mac.data.eq(port.data),
                 ]
             return m
 
@@ -176,8 +177,10 @@ class OperandPath(wiring.Component):
         m.d.comb += [
             go.eq(makes & (~uop.a_transposed | self.a.ready) & (~uop.b_transposed | self.b.ready)),
             self.mac.payload.eq(uop),
-            self.mac.valid.eq(self.uops.valid & ~uop.transposes & ~early),
-            self.uops.ready.eq(Mux(uop.transposes, go, self.mac.ready & ~early)),
+            self.mac.valid.eq(self.uops.valid & ~uop.transposes),
+            # Apart from `valid`, on which other readers of the tile file wait.
+            self.hold.eq(early),
+            self.uops.ready.eq(Mux(uop.transposes, go, self.mac.ready)),
         ]
         # Where it goes; the last of these is the write.
         write_layout = data.StructLayout(
@@ -199,12 +202,17 @@ class OperandPath(wiring.Component):
             now.part.eq(uop.part),
             now.source.eq(uop.a.block),
         ]
-        pending = []
-        for stage in range(1, cfg.read_latency + 1):
+        # Words of block RAM have come a long way: they take a register before they are written.
+        late = cfg.read_latency - 1
+        write_age = cfg.read_latency + min(1, late)
+        writes = [now]
+        for stage in range(1, write_age + 1):
             later = Signal(write_layout, name=f"write{stage}")
-            m.d.sync += later.eq(now)
-            pending.append(later)
-            now = later
+            m.d.sync += later.eq(writes[-1])
+            writes.append(later)
+        now = writes[-1]
+        # A lookup starts so much later than its uop; the writes that are not over by then meet it.
+        meets = writes[1 : write_age - late + 1]
 
         clashes = 0
         for name, mac, port, block in (
@@ -217,34 +225,35 @@ class OperandPath(wiring.Component):
             held = Signal(name=f"{name}_clash")
             m.d.sync += served.eq(transposed & ~uop.transposes)
             part = block[step_log2 : cfg.blocks_log2]
-            found = self._delayed(m, port.data)
             m.d.comb += [
-                held.eq(transposed & Cat((w.a | w.b) & (w.part == part) for w in pending).any()),
+                held.eq(transposed & Cat((w.a | w.b) & (w.part == part) for w in meets).any()),
                 port.valid.eq(Mux(uop.transposes, makes & transposed, mac.valid & ~transposed)),
                 port.addr.eq(Mux(uop.transposes, self._word(uop, name), mac.addr)),
                 mac.ready.eq(transposed | port.ready),
-                mac.data.eq(
-                    Mux(self._delayed(m, served), self._delayed(m, tiles.read_data), found)
-                ),
+                mac.data.eq(Mux(self._delayed(m, served), tiles.read_data, port.data)),
                 tiles.write.eq(now[name]),
                 tiles.index.eq(now[f"{name}_index"]),
                 tiles.word.eq(now.source),
                 tiles.part.eq(now.part),
-                tiles.data.eq(found),
-                tiles.read.eq(mac.valid & transposed),
-                tiles.read_index.eq(uop[f"{name}_index"]),
-                tiles.read_word.eq(block),
+                tiles.data.eq(self._registered(m, port.data) if late else port.data),
+                # As late as the tile file's data come; what is written later comes later still.
+                tiles.read.eq(self._delayed(m, mac.valid & transposed)),
+                tiles.read_index.eq(self._delayed(m, uop[f"{name}_index"])),
+                tiles.read_word.eq(self._delayed(m, block)),
             ]
             clashes = clashes | held
         m.d.comb += early.eq(clashes)
         return m
 
+    def _registered(self, m: Module, value: Value) -> Value:
+        later = Signal(len(value), reset_less=True)
+        m.d.sync += later.eq(value)
+        return later
+
     def _delayed(self, m: Module, value: Value) -> Value:
-        """`value`, which belongs to data of the cycle after a read, in the cycle of its data."""
+        """`value`, which belongs to the cycle before a read's data if that takes one cycle."""
         for _ in range(1, self.cfg.read_latency):
-            later = Signal(len(value), reset_less=True)
-            m.d.sync += later.eq(value)
-            value = later
+            value = self._registered(m, value)
         return value
 
     def _word(self, uop, name):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -27,19 +30,21 @@ class MoveUnit(wiring.Component):
     -------
     uops : move uops; a transfer is the read.
     a : tile-file read on the A port; the MAC goes first.
-    result : tile-file write, `LATENCY` cycles after the read.
+    result : tile-file write, `Config.move_latency` cycles after the read.
     a_busy, result_busy : the MAC reads A in this cycle; writes a result when this move would.
     yield_ : a load has starved; leave it the next gap of the result port.
     scalar, scalar_done : what a scalar broadcast writes; it is not needed any more.
     element_valid, element : an element that was asked for.
-    writing{0..2}, write_tile{0..2} : moves read but not written yet.
+    writing{0..2}, write_tile{0..2} : moves that were read one, two, three cycles ago.
+    idle : no move is between its read and its write.
 
-    Latency: `LATENCY` cycles from the read to the write, or to the element. Throughput: one word
-    a cycle; transposes and rows read every word once and write every word once.
+    Latency: `Config.move_latency` cycles from the read to the write, one more to the element.
+    Throughput: one word a cycle; transposes and rows read and write every word once.
     Source: architecture.md section 1, tile register file; isa.md section 2, moves.
     """
 
-    LATENCY = 3
+    TOLD = 3
+    """Cycles from its read on that a move is told of; who waits for it comes after its write."""
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
@@ -54,8 +59,9 @@ class MoveUnit(wiring.Component):
             "scalar_done": Out(1),
             "element_valid": Out(1),
             "element": Out(VALUE_BITS),
+            "idle": Out(1),
         }
-        for stage in range(self.LATENCY):
+        for stage in range(self.TOLD):
             members[f"writing{stage}"] = Out(1)
             members[f"write_tile{stage}"] = Out(cfg.tile_bits)
         super().__init__(members)
@@ -75,14 +81,18 @@ class MoveUnit(wiring.Component):
         ]
 
         # -- stages: read, make, write ---------------------------------------------------------
-        read_valid, make_valid, write_valid = Signal(), Signal(), Signal()
-        read = Signal(move_uop(cfg), reset_less=True)
+        going = [(go, uop)]  # and then one cycle after the other, until its word is here
+        for stage in range(cfg.read_latency):
+            valid_q = Signal(name=f"read{stage}_valid")
+            uop_q = Signal(move_uop(cfg), name=f"read{stage}", reset_less=True)
+            m.d.sync += [valid_q.eq(going[-1][0]), uop_q.eq(going[-1][1])]
+            going.append((valid_q, uop_q))
+        read_valid, read = going[-1]
+        make_valid, write_valid = Signal(), Signal()
         make = Signal(move_uop(cfg), reset_less=True)
         write_dst = Signal(tile_word(cfg), reset_less=True)
         word = Signal(cfg.word_bits, reset_less=True)
         m.d.sync += [
-            read_valid.eq(go),
-            read.eq(uop),
             make_valid.eq(read_valid),
             make.eq(read),
             write_valid.eq(make_valid & make.write),
@@ -97,80 +107,101 @@ class MoveUnit(wiring.Component):
             if index < behind:
                 with m.If(make_valid & make.shift):
                     m.d.sync += slot.eq(slots[index + behind])
-            with m.If(read_valid & read.read & (read.slot == index)):
+            # Known one stage before, as words are wide.
+            fills = Signal(name=f"fills{index}")
+            valid, by = going[-2]
+            m.d.sync += fills.eq(valid & by.read & (by.slot == index))
+            with m.If(fills):
                 m.d.sync += slot.eq(self.a.data)
 
         # -- elements of each row, as patterns of 64 bit ---------------------------------------
         first = slots[0]
         rows = [first[i * cfg.row_bits : (i + 1) * cfg.row_bits] for i in range(cfg.m_par)]
-        is_scalar = Signal()
-        column = Signal(cfg.row_bytes_log2)
-        m.d.comb += [
-            is_scalar.eq(make.op == MoveOp.SCALAR),
-            column.eq(Mux(is_scalar, 0, make.at)),
+        is_scalar = Signal(reset_less=True)
+        column = Signal(cfg.row_bytes_log2, reset_less=True)
+        # For each half of a piece: it is the element, or holds it.
+        low = Signal(max(SIZES_LOG2), reset_less=True)
+        high = Signal(max(SIZES_LOG2), reset_less=True)
+        scalar = read.op == MoveOp.SCALAR
+        at = Mux(scalar, 0, read.at)
+        m.d.sync += [
+            is_scalar.eq(scalar),
+            column.eq(at),
+            low.eq(Cat((read.size <= log2) & ~at[log2] for log2 in range(len(low)))),
+            high.eq(Cat((read.size <= log2) & at[log2] for log2 in range(len(high)))),
         ]
-        patterns = [
-            self._pattern(m, f"row{i}", row, column, make.size, is_scalar)
-            for i, row in enumerate(rows)
-        ]
+        patterns = []
+        for i, row in enumerate(rows):
+            pattern = Signal(VALUE_BITS, name=f"pattern{i}", reset_less=True)
+            m.d.sync += pattern.eq(self._pattern(m, f"row{i}", row, column, low, high, is_scalar))
+            patterns.append(pattern)
         row_of_word = make.at[cfg.row_bytes_log2 :]
 
-        # -- what is written: one of a few words, numbered one stage before --------------------
+        # -- what is written: a word, a row of it, a transposed word or the patterns; what it is not
+        # -- is zero, and which transposed word is known one stage before
+        is_copy, is_row, is_pattern, is_transpose = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            is_copy.eq((make.op == MoveOp.MMOV) | (make.op == MoveOp.MMOV_OTHER)),
+            is_row.eq(make.op == MoveOp.ROW),
+            is_pattern.eq(is_scalar | (make.op == MoveOp.COLUMN)),
+            is_transpose.eq(make.op == MoveOp.MTRANS),
+        ]
+        by_pattern = Signal(reset_less=True)
+        turned = Signal(cfg.word_bits, reset_less=True)
+        m.d.sync += [
+            by_pattern.eq(is_pattern),
+            word.eq(Mux(is_row, self._select(rows, row_of_word).replicate(cfg.m_par), first)),
+        ]
+        choices = [
+            (size, pick, Squares.of(cfg, size))
+            for size in SIZES_LOG2
+            for pick in range(Squares.of(cfg, size).words)
+        ]
+        chosen = Signal(len(choices), reset_less=True)
+        terms = []
+        for number, (size, pick, squares) in enumerate(choices):
+            m.d.sync += chosen[number].eq((read.size == size) & (read.pick == pick))
+            terms.append(Mux(chosen[number], self._transposed(squares, slots, pick), 0))
+        m.d.sync += turned.eq(reduce(or_, terms))
+        # Resets of registers, which cost no logic.
+        with m.If(~(is_copy | is_row)):
+            m.d.sync += word.eq(0)
+        with m.If(~is_transpose):
+            m.d.sync += turned.eq(0)
         repeat = cfg.row_bits // VALUE_BITS
-        copy, row, pattern = range(3)
-        choices = {
-            copy: first,
-            row: self._select(rows, row_of_word).replicate(cfg.m_par),
-            pattern: Cat(value.replicate(repeat) for value in patterns),
-        }
-        transposes = {}
-        for size in SIZES_LOG2:
-            squares = Squares.of(cfg, size)
-            for pick in range(squares.words):
-                transposes[size, pick] = len(choices)
-                choices[len(choices)] = self._transposed(squares, slots, pick)
-        choice = Signal(range(len(choices)), reset_less=True)
-        with m.Switch(read.op):
-            with m.Case(MoveOp.MMOV, MoveOp.MMOV_OTHER):
-                m.d.sync += choice.eq(copy)
-            with m.Case(MoveOp.ROW):
-                m.d.sync += choice.eq(row)
-            with m.Case(MoveOp.COLUMN, MoveOp.SCALAR):
-                m.d.sync += choice.eq(pattern)
-            with m.Case(MoveOp.MTRANS), m.Switch(Cat(read.pick, read.size)):
-                for (size, pick), number in transposes.items():
-                    with m.Case(pick | size << len(read.pick)):
-                        m.d.sync += choice.eq(number)
-        with m.Switch(choice):
-            for number, value in choices.items():
-                with m.Case(number):
-                    m.d.sync += word.eq(value)
-        with m.If(make.op == MoveOp.MZERO):
-            m.d.sync += word.eq(0)  # a register reset
+        pattern_word = Cat(value.replicate(repeat) for value in patterns)
         m.d.comb += [
             self.scalar_done.eq(make_valid & is_scalar & ~make.more),
             self.result.valid.eq(write_valid),
             self.result.addr.eq(write_dst),
-            self.result.data.eq(word),
+            self.result.data.eq(word | turned | Mux(by_pattern, pattern_word, 0)),
             self.result.mask.eq(~0),
-            self.writing0.eq(read_valid & read.write),
-            self.write_tile0.eq(read.dst.tile),
-            self.writing1.eq(make_valid & make.write),
-            self.write_tile1.eq(make.dst.tile),
-            self.writing2.eq(write_valid),
-            self.write_tile2.eq(write_dst.tile),
         ]
+        writes = [(valid & by.write, by.dst.tile) for valid, by in [*going[1:], (make_valid, make)]]
+        writes.append((write_valid, write_dst.tile))
+        for stage, (valid, tile) in enumerate(writes[: self.TOLD]):
+            m.d.comb += [
+                getattr(self, f"writing{stage}").eq(valid),
+                getattr(self, f"write_tile{stage}").eq(tile),
+            ]
+        m.d.comb += self.idle.eq(~Cat(valid for valid, _ in writes).any())
 
         # -- the element that is answered ------------------------------------------------------
         element = Signal(VALUE_BITS, name="element_reg", reset_less=True)
+        element_row = Signal.like(row_of_word, reset_less=True)
+        element_size = Signal.like(make.size, reset_less=True)
+        answers = Signal()
         mask = Signal(VALUE_BITS)
-        with m.Switch(make.size):
+        with m.Switch(element_size):
             for size in SIZES_LOG2:
                 with m.Case(size):
                     m.d.comb += mask.eq((1 << (8 << size)) - 1)
         m.d.sync += [
-            element.eq(self._select(patterns, row_of_word) & mask),
-            self.element_valid.eq(make_valid & (make.op == MoveOp.ELEMENT)),
+            element_row.eq(row_of_word),
+            element_size.eq(make.size),
+            answers.eq(make_valid & (make.op == MoveOp.ELEMENT)),
+            element.eq(self._select(patterns, element_row) & mask),
+            self.element_valid.eq(answers),
         ]
         m.d.comb += self.element.eq(element)
         return m
@@ -183,7 +214,14 @@ class MoveUnit(wiring.Component):
         return Cat(values).word_select(index, len(values[0]))
 
     def _pattern(
-        self, m: Module, name: str, row: Value, byte: Value, size: Value, is_scalar: Value
+        self,
+        m: Module,
+        name: str,
+        row: Value,
+        byte: Value,
+        low: Value,
+        high: Value,
+        is_scalar: Value,
     ) -> Signal:
         """The element of `row` (or of the scalar) that starts at `byte`, repeated over 64 bits."""
         piece = row.word_select(byte[3:], VALUE_BITS) if len(row) > VALUE_BITS else row
@@ -193,13 +231,12 @@ class MoveUnit(wiring.Component):
         for log2 in reversed(range(max(SIZES_LOG2))):
             bits = 8 << log2
             halved = Signal(VALUE_BITS, name=f"{name}_of{bits}")
-            high = byte[log2]
             parts = []
             for at in range(0, VALUE_BITS, 2 * bits):
                 low_half, high_half = value[at : at + bits], value[at + bits : at + 2 * bits]
                 parts += [
-                    Mux((size <= log2) & high, high_half, low_half),
-                    Mux((size <= log2) & ~high, low_half, high_half),
+                    Mux(high[log2], high_half, low_half),
+                    Mux(low[log2], low_half, high_half),
                 ]
             m.d.comb += halved.eq(Cat(parts))
             value = halved

@@ -71,10 +71,10 @@ def walk(split, cases: Sequence[dict], read: Callable, *, stall: float = 0.3) ->
             offered = []
             for _ in range(LONGEST):
                 valid = ctx.get(split.valid) if hasattr(split, "valid") else 1
-                step = valid and rng.random() >= stall
+                step = rng.random() >= stall
                 ctx.set(split.step, step)
                 done = ctx.get(split.done)
-                if step:
+                if step and valid:
                     offered.append(read(ctx))
                 await ctx.tick()
                 ctx.set(split.step, 0)

@@ -14,7 +14,7 @@ from hdl.l2.store import StorePipe
 @pytest.mark.parametrize(
     "pipe, most",
     (
-        (LoadPipe, {"LUT4": 1800, "TRELLIS_FF": 1700, "TRELLIS_DPR16X4": 80, "DP16KD": 1}),
+        (LoadPipe, {"LUT4": 1840, "TRELLIS_FF": 1910, "TRELLIS_DPR16X4": 80, "DP16KD": 1}),
         (StorePipe, {"LUT4": 1080, "TRELLIS_FF": 760, "TRELLIS_DPR16X4": 52, "DP16KD": 0}),
     ),
 )

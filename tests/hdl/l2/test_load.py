@@ -216,7 +216,7 @@ def test_latency_of_one_row(latency):
 
 def test_latency_of_zeros():
     run = stream(AME, [Part(5, 4, zero=1, rows=6)], 20)
-    assert run.writes[0][0] == LoadPipe.ZERO_TO_WRITE == 3
+    assert run.writes[0][0] == LoadPipe.ZERO_TO_WRITE == 4
     assert not run.requests
     assert run.idle == run.retired[0][0]
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections import deque
 
 import numpy as np
 import pytest
@@ -104,6 +105,7 @@ def test_the_path_serves_what_it_made_at_once(name):
         ctx.set(dut.a.ready, 1)
         ctx.set(dut.mac_a.valid, 0)
         reads, wanted, cycle, waits = {}, {}, 0, 0  # wanted: by the cycle in which it comes
+        coming = deque({"a": None, "b": None} for _ in range(cfg.read_latency - 1))
         for makes, tile, number, part, a_on, b_on, file in uops:
             payload = dut.uops.payload
             ctx.set(dut.uops.valid, 1)
@@ -125,7 +127,7 @@ def test_the_path_serves_what_it_made_at_once(name):
                     ctx.set(port.valid, valid)
                     ctx.set(port.addr.tile, where[0])
                     ctx.set(port.addr.block, where[1])
-                ctx.set(dut.mac.ready, ctx.get(dut.mac_b.ready))
+                ctx.set(dut.mac.ready, ctx.get(dut.mac_b.ready) and not ctx.get(dut.hold))
                 for name in ("a", "b"):
                     port = getattr(dut, name)
                     reads[name] = None
@@ -140,7 +142,8 @@ def test_the_path_serves_what_it_made_at_once(name):
                         for t, on in ((tile, a_on), (4 + tile, b_on))
                     ]
                 await ctx.tick()
-                for name, value in reads.items():
+                coming.append(dict(reads))
+                for name, value in coming.popleft().items():
                     ctx.set(
                         getattr(dut, name).data, rng.getrandbits(64) if value is None else value
                     )

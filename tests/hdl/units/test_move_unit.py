@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import deque
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ CONFIGS = {
     "tile is a word": Config(m_par=4, n_par=1, rows=4, row_bits=64, bus_bits=64),
     "wide rows": Config(tiles=8, rows=8, row_bits=256, banks=2, m_par=4, n_par=2),
     "two files": Config(accumulators="split"),
+    "block RAM": Config(tile_memory="block"),
 }
 
 
@@ -92,15 +94,15 @@ def run(cfg, cases, tiles, rng, stall):
 
     async def bench(ctx):
         nonlocal scalars
-        answer = 0
+        answers = deque([0] * cfg.read_latency)
 
         async def cycle():
-            nonlocal answer, scalars
+            nonlocal scalars
             ctx.set(dut.a_busy, rng.random() < stall)
             ctx.set(dut.result_busy, rng.random() < stall)
             ctx.set(dut.yield_, rng.random() < stall / 2)
             ctx.set(dut.a.ready, 1)
-            ctx.set(dut.a.data, answer)
+            ctx.set(dut.a.data, answers.popleft())
             written = None
             if ctx.get(dut.result.valid):
                 addr = ctx.get(dut.result.addr.tile), ctx.get(dut.result.addr.block)
@@ -111,6 +113,7 @@ def run(cfg, cases, tiles, rng, stall):
                 addr = ctx.get(dut.a.addr.tile), ctx.get(dut.a.addr.block)
                 assert written is None or written[0] != addr, "read and write of one word"
                 answer = int.from_bytes(words[addr].tobytes(), "little")
+            answers.append(answer)
             if written:
                 content = written[1].to_bytes(cfg.word_bits // 8, "little")
                 words[written[0]][...] = np.frombuffer(content, np.uint8).reshape(cfg.m_par, -1)
@@ -138,7 +141,7 @@ def run(cfg, cases, tiles, rng, stall):
                 ended = await cycle()
             cycles.append(count)
             ctx.set(dut.hold, 1)
-            for _ in range(MoveUnit.LATENCY + 1):
+            for _ in range(cfg.move_latency + 1):
                 await cycle()
 
     sim = Simulator(dut)
