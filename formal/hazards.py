@@ -682,8 +682,8 @@ MUTANTS = (
         ),
         (
             "a word under way is read",
-            "Cat(self.word_busy[number], ",
-            "Cat(",
+            "self.word_busy[number],",
+            "",
         ),
         (
             "a load along rows looks at its first tile only",
@@ -697,12 +697,12 @@ MUTANTS = (
         ),
         (
             "who adds does not stay behind",
-            "~(offer.held_c & missed) & ~is_behind",
-            "~(offer.held_c & missed)",
+            "~(held_c & missed) & ~is_behind",
+            "~(held_c & missed)",
         ),
         (
             "a held word is read again before its result is there",
-            "~(offer.held_c & missed) & ~is_behind",
+            "~(held_c & missed) & ~is_behind",
             "~is_behind",
         ),
         (

@@ -563,8 +563,8 @@ MUTANTS = (
         ("an id is free at its first beat", "beat & self.pad_dsa_resp_rlast", "beat"),
         (
             "idle while beats are to come",
-            "gather.idle & merge.idle & ids.idle",
-            "gather.idle & merge.idle",
+            "& merge.idle & ids.idle",
+            "& merge.idle",
         ),
         (
             "an error counts in the last beat only",

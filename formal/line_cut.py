@@ -163,7 +163,7 @@ MUTANTS = mutants(
         "room.eq(cfg.line_bytes - offset + 1)",
     ),
     ("the second part starts at the row's first byte", "Mux(second, room, 0)", "0"),
-    ("zeros are cut", "crosses.eq(end[line_log2] & ~row.zero)", "crosses.eq(end[line_log2])"),
+    ("zeros are cut", "all() & carry & ~row.zero)", "all() & carry)"),
     ("the second part lies in the same line", "((line + 1) << line_log2)", "(line << line_log2)"),
     ("the first part is the row's tail", "part.tail.eq(self.last)", "part.tail.eq(1)"),
     (

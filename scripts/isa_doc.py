@@ -68,7 +68,7 @@ def _numbers(cfg: Config) -> dict[str, object]:
         "mma_latency": timing.depth,
         "transpose_cycles": cfg.blocks * transpose_parts(cfg),
         "trans_cycles": 2 * cfg.blocks,
-        "get_latency": Slots.LATENCY + cfg.move_latency,
+        "get_latency": Slots.LATENCY + cfg.move_latency + 1,
     }
 
 
