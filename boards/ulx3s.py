@@ -25,7 +25,7 @@ SPEC = BoardSpec(
     title="ULX3S (ECP5-85F)",
     platform=_platform,
     preset="ulx3s",
-    clock_mhz=60,
+    clock_mhz=75,
     l2_bytes=1 << 17,
 )
 

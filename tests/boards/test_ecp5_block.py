@@ -11,6 +11,8 @@ import pytest
 from yosys_tool import run_yosys
 
 from boards.ecp5 import Ecp5
+from boards.l2 import L2Memory
+from hdl.config import Config
 from hdl.emit import rtlil_text
 from hdl.mac.multiply import MultiplierBlock
 
@@ -70,3 +72,19 @@ def test_block_gives_the_same_products_in_the_same_cycles(a_bits, b_bits, tmp_pa
         )
         assert done.returncode == 0, done.stderr[-2000:]
     assert f"0 of {COUNT} wrong" in done.stdout, f"seed {SEED}: {done.stdout}"
+
+
+def test_registers_of_memory_lanes_are_not_joined(tmp_path):
+    """Every byte of L2 memory keeps address, data and enable of its own before its blocks."""
+    cfg = Config(bus_bits=64, addr_bits=16, l2_ids=4, m_par=1, n_par=1)
+    size = 1 << 15
+    lane = 2 * (size // cfg.bus_bytes - 1).bit_length() + 8 + 1
+    (tmp_path / "dut.il").write_text(
+        rtlil_text(L2Memory(cfg, size), "dut", share=False, platform=Ecp5())
+    )
+    run_yosys(
+        "read_rtlil dut.il\nsynth_ecp5 -top dut\n"
+        f"select -assert-count {lane * cfg.bus_bytes} t:TRELLIS_FF a:keep=1 %i\n"
+        "select -assert-any t:DP16KD\n",
+        tmp_path,
+    )
