@@ -67,6 +67,7 @@ class BoardSpec:
     l2_bytes : memory by default.
     baud : of the serial line by default.
     leds : LEDs that show the link's state.
+    seed : of the placer by default; not with every one does the router come to an end.
     """
 
     name: str
@@ -77,6 +78,7 @@ class BoardSpec:
     l2_bytes: int
     baud: int = 1_000_000
     leds: int = 2
+    seed: int = 1
 
 
 class Bitstream(Elaboratable):
@@ -151,7 +153,7 @@ def _parser(spec: BoardSpec) -> Parser:
     parser.add_argument(
         "--l2", type=int, default=spec.l2_bytes, metavar="BYTES", help="memory (%(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the placer (%(default)s)")
+    parser.add_argument("--seed", type=int, default=spec.seed, help="of the placer (%(default)s)")
     parser.add_argument("--dry-run", action="store_true", help="only write the netlist")
     parser.add_argument("-o", dest="folder", metavar="FOLDER", help=f"(build/{spec.name})")
     return parser

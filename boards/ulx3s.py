@@ -27,6 +27,7 @@ SPEC = BoardSpec(
     preset="ulx3s",
     clock_mhz=75,
     l2_bytes=1 << 17,
+    seed=3,
 )
 
 if __name__ == "__main__":
