@@ -251,7 +251,7 @@ class OperandPath(wiring.Component):
         return later
 
     def _delayed(self, m: Module, value: Value) -> Value:
-        """`value`, which belongs to the cycle before a read's data if that takes one cycle."""
+        """`value`, later by what a read takes beyond one cycle."""
         for _ in range(1, self.cfg.read_latency):
             value = self._registered(m, value)
         return value
