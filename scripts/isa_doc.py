@@ -25,7 +25,6 @@ from hdl.isa.fields import Instruction, OperandKind
 from hdl.issue.slots import Slots
 from hdl.mac.pipe import MacTiming
 from hdl.units.lane_plan import expansion, vector_pairs
-from hdl.units.move import MoveUnit
 
 from . import xuantie_doc
 from .isa_text import CSR_FIELDS, CSRS, INSTRUCTIONS, OPERANDS, TWO_FRONT_ENDS
