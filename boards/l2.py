@@ -16,7 +16,7 @@ __all__ = ["REQUESTS", "L2Memory", "LaneRegister", "check_size"]
 REQUESTS = 4
 """Requests, and answers to writes, that wait on a channel."""
 BEATS = 16
-"""Beats of read data on their way through the memory and behind it; a beat a cycle needs nine."""
+"""Beats of read data on their way through the memory and behind it; with six, reads fall behind."""
 _MEMORY_STAGES = 2 + 2
 """Registers from a beat's address to its data: two before the memory, in it, behind it."""
 
