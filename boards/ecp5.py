@@ -8,8 +8,7 @@ from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal
 
 if TYPE_CHECKING:
     from hdl.mac.multiply import MultiplierBlock
-
-    from .l2 import LaneRegister
+    from hdl.registers import KeptRegister
 
 __all__ = ["Ecp5"]
 
@@ -59,7 +58,7 @@ class Ecp5:
         )
         return m
 
-    def get_register(self, register: LaneRegister) -> Module:
+    def get_register(self, register: KeptRegister) -> Module:
         """Flip-flops in place of `register` that are not joined with others."""
         m = Module()
         for bit in range(len(register.d)):

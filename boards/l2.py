@@ -10,8 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.config import Config
 from hdl.interfaces import l2_read_members, l2_write_members
+from hdl.registers import KeptRegister
 
-__all__ = ["REQUESTS", "L2Memory", "LaneRegister", "check_size"]
+__all__ = ["REQUESTS", "L2Memory", "check_size"]
 
 REQUESTS = 4
 """Requests, and answers to writes, that wait on a channel."""
@@ -28,33 +29,6 @@ def check_size(cfg: Config, size: int) -> None:
             f"L2 memory of {size} bytes is not built: use a power of two from "
             f"{2 * cfg.bus_bytes} to {1 << min(32, cfg.addr_bits - 1)}"
         )
-
-
-class LaneRegister(wiring.Component):
-    """A register that is to stay apart from others that hold the same.
-
-    A platform may have `get_register(register)`, which returns what stands in for it.
-
-    Parameters
-    ----------
-    bits : of it.
-
-    Members
-    -------
-    d, q : `q` is `d` of the cycle before.
-    """
-
-    def __init__(self, bits: int):
-        super().__init__({"d": In(bits), "q": Out(bits)})
-
-    def elaborate(self, platform):
-        if hasattr(platform, "get_register"):
-            return platform.get_register(self)
-        m = Module()
-        value = Signal(len(self.d), reset_less=True)
-        m.d.sync += value.eq(self.d)
-        m.d.comb += self.q.eq(value)
-        return m
 
 
 class ByteLane(wiring.Component):
@@ -94,7 +68,7 @@ class ByteLane(wiring.Component):
             (write.data, self.write_data),
             (read.addr, self.read_addr),
         ):
-            register = LaneRegister(len(port))
+            register = KeptRegister(len(port))
             m.submodules += register
             m.d.comb += [register.d.eq(value), port.eq(register.q)]
         m.d.comb += [read.en.eq(1), self.read_data.eq(read.data)]
