@@ -167,6 +167,8 @@ def mma(cfg: Config) -> Proof:
         | (
             (inside("i") == i)
             & (inside("j") == j)
+            & (inside("i_is_last") == (i == f.i_last))
+            & (inside("j_is_last") == (j == f.j_last))
             & (inside("c_row") == (f.c + i * f.i_stride)[:tile])
             & (inside("c_group") == group)
         ),
@@ -242,6 +244,11 @@ def _transposes(p: Proof, w: Walk, first: Signal) -> None:
         "turning_counters",
         ~turning | ((inside("j") == index) & (inside("i") == 0) & (inside("column") == 0)),
     )
+    p.check(
+        "turning_places",
+        ~turning
+        | ((inside("i_is_last") == (f.i_last == 0)) & (inside("j_is_last") == (f.j_last == 0))),
+    )
     p.check("turning_results", ~turning | ((inside("c_row") == f.c) & (inside("c_group") == f.c)))
     p.check("walk_after_turning", ~(w.active & ~uop.transposes) | first | ~w.fresh)
     p.cover("turned", w.split.done & f.a_transposed & ~f.b_transposed)
@@ -295,6 +302,9 @@ def ldst(cfg: Config) -> Proof:
         m.d.sync += [at.eq(w.port.base) for at in (tile_at, row_at, group_at)]
     start = p.signal((group_at + (slice_ << rb_log2))[: cfg.addr_bits], "row_start")
     p.check("row_inside", ~moving | (has_rows & (uop.row <= rows_last)))
+    end = uop.addr[: cfg.line_bytes_log2] + uop.last
+    crosses = moving & (end >= cfg.line_bytes)
+    p.check("crosses", ~w.active | (split.crosses == crosses))
     p.check("whole_row", ~moving | ((uop.first == 0) & (uop.last == row_end) & uop.tail))
     p.check("address", ~moving | (uop.addr == start))
     p.check("half", ~moving | (uop.half == f.half))
@@ -428,14 +438,38 @@ def ldst(cfg: Config) -> Proof:
         ),
     )
     last_active = Mux(f.down, f.tile_last, f.group_last)
-    group_is = Cat(group <= last_active, group == last_active, group == f.tiles >> f.slices_log2)
+    group_is = Cat(
+        group <= last_active,
+        group == last_active,
+        group == f.tiles >> f.slices_log2,
+        ~f.down & (group == last_active),
+        ~f.down | (group == last_active),
+    )
     p.check("group_is", ~w.active | (inside("group_is") == group_is))
     p.check("last_row", ~moving | (inside("last_row") == (uop.row == rows_last)))
     first_is_last = (inside("one_row_most") == (f.rows_most == 0)) & (
         inside("one_row_last") == (f.rows_last == 0)
     )
     p.check("one_row", ~w.active | first_is_last)
-    slice_is = Cat(slice_ <= slice_last, slice_ == slice_last)
+    slice_is = Cat(
+        slice_ <= slice_last,
+        slice_ == slice_last,
+        f.down | ((slice_ == slice_last) & (group == f.group_last)),
+        slice_ == slices_last,
+        number == f.tiles,
+        ~(has_rows & (rows_last == cfg.rows - 1)),
+    )
+    p.check(
+        "whole_walk",
+        ~w.active
+        | (
+            (inside("last_active") == last_active)
+            & (inside("last_named") == f.tiles >> f.slices_log2)
+            & (inside("named_slice") == f.tiles & slices_last)
+            & (inside("one_slice_most") == (f.bytes_most >> rb_log2 == 0))
+            & (inside("one_slice_last") == (f.bytes_last >> rb_log2 == 0))
+        ),
+    )
     p.check("slice_is", ~w.active | (inside("slice_is") == slice_is))
     past_groups = p.signal(Mux(f.down, 0, group * f.pitch), "past_groups")
     p.check("groups", ~moving | (group_at == (row_at + past_groups)[: cfg.addr_bits]))
@@ -666,17 +700,17 @@ MUTANTS = (
         "mma_split",
         (
             "the last column is left out",
-            "column_last.eq(next_column > n_last)",
-            "column_last.eq(next_column >= n_last)",
+            "column[chunk:] == n_last[chunk:]",
+            "column[chunk:] == (n_last - 1)[chunk : len(column)]",
         ),
         (
             "every tile of A has as many rows as the last",
-            "Mux(i == fields.i_last, fields.m_last, fields.m_most)",
+            "Mux(i_is_last, fields.m_last, fields.m_most)",
             "fields.m_last",
         ),
         (
             "A is given up before the last B",
-            "block_last & (j == fields.j_last) & ~fields.shared",
+            "block_last & j_is_last & ~fields.shared",
             "block_last & ~fields.shared",
         ),
         (
@@ -686,8 +720,8 @@ MUTANTS = (
         ),
         (
             "the walk ends with the first A",
-            "                & block_last\n                & (i == fields.i_last)\n",
-            "                & block_last\n",
+            "block_last & i_is_last & j_is_last",
+            "block_last & j_is_last",
         ),
         (
             "a word is read once too little while transposing",
@@ -700,8 +734,8 @@ MUTANTS = (
         "ldst_split",
         (
             "a row of several groups ends with the first",
-            "down | (last_slice & group_is.last)",
-            "down | last_slice",
+            "fields.down | (last & group_is.last)",
+            "fields.down | last",
         ),
         (
             "the next group lies behind the last slice",
@@ -710,8 +744,8 @@ MUTANTS = (
         ),
         (
             "zeroing starts a row late",
-            "fill_row.eq(Mux(active, rows_last + 1, 0))",
-            "fill_row.eq(Mux(active, rows_last + 2, 0))",
+            "Mux(group_is.active & slice_is.active, rows_last + 1, 0)",
+            "Mux(group_is.active & slice_is.active, rows_last + 2, 0)",
         ),
         (
             "a burst is promised where groups have gaps",
@@ -722,6 +756,16 @@ MUTANTS = (
             "downwards the next tile is one row on",
             "tile_next.eq(tile_next + below(fields.stride, registers))",
             "tile_next.eq(tile_next + fields.stride)",
+        ),
+        (
+            "zeros are cut",
+            "            ~filling\n            & addr[rb_log2 : cfg.line_bytes_log2].all()",
+            "            addr[rb_log2 : cfg.line_bytes_log2].all()",
+        ),
+        (
+            "a whole row crosses whenever it ends in the last beats",
+            "whole = addr[:rb_log2].any()",
+            "whole = C(1, 1)",
         ),
         (
             "the rows of the last tile are those of the others",
@@ -753,13 +797,13 @@ MUTANTS = (
         "transpose_split",
         (
             "a square is written where it was read",
-            "row.eq(Mux(reading ^ second, i, j))",
-            "row.eq(Mux(second, i, j))",
+            "m.d.sync += [row.eq(column), column.eq(row)]",
+            "m.d.sync += [row.eq(row), column.eq(column)]",
         ),
         (
             "the second square of a pair is forgotten",
-            "pair_last = (i == j) | second",
-            "pair_last = (i == j) | (second == second)",
+            "pair_last = (row == column) | second",
+            "pair_last = (row == column) | (second == second)",
         ),
     ),
     *mutants(

@@ -62,7 +62,8 @@ class SplitCounters(wiring.Component):
         m.submodules.mma_split = mma = MmaSplit(cfg)
         m.submodules.ldst_split = ldst = LdStSplit(cfg)
         m.submodules.move_split = move = MoveSplit(cfg)
-        m.submodules.buffer = buffer = StreamBuffer(slot_uop(cfg))
+        walked_uop = data.StructLayout({"uop": slot_uop(cfg), "crosses": 1})
+        m.submodules.buffer = buffer = StreamBuffer(walked_uop)
         m.submodules.line_cut = line_cut = LineCut(cfg)
         walking = Signal()
         walk_valid = Signal()
@@ -72,7 +73,8 @@ class SplitCounters(wiring.Component):
         m.d.comb += [
             step.eq(walking & buffer.i.ready),
             buffer.i.valid.eq(walking & walk_valid),
-            buffer.i.payload.eq(uop),
+            buffer.i.payload.uop.eq(uop),
+            buffer.i.payload.crosses.eq(ldst.crosses),
             self.busy.eq(walking | buffer.o.valid),
         ]
         with m.If(walk_done):
@@ -180,11 +182,12 @@ class SplitCounters(wiring.Component):
                 ]
 
         # Of a row that crosses a line, two uops are made.
-        row = buffer.o.payload
+        row = buffer.o.payload.uop
         of_row = data.View(ldst_uop(cfg), row.uop[: ldst_uop(cfg).size])
         m.d.comb += [
             line_cut.i.valid.eq(buffer.o.valid),
             line_cut.i.payload.eq(of_row),
+            line_cut.crosses.eq(buffer.o.payload.crosses),
             line_cut.o.ready.eq(self.step & is_ldst),
             buffer.o.ready.eq(self.step & (~is_ldst | line_cut.last)),
             self.valid.eq(buffer.o.valid),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,6 +21,7 @@ class LineCut(wiring.Component):
     Members
     -------
     i : a row, or a block to zero, as `LdStSplit` offers them.
+    crosses : it is a row that crosses a line; whether it does takes longer than the cut.
     o : its parts, in order.
     last : of what `i` offers.
 
@@ -33,6 +34,7 @@ class LineCut(wiring.Component):
             {
                 "i": In(stream.Signature(ldst_uop(cfg))),
                 "o": Out(stream.Signature(ldst_uop(cfg))),
+                "crosses": In(1),
                 "last": Out(1),
             }
         )
@@ -42,24 +44,17 @@ class LineCut(wiring.Component):
         cfg = self.cfg
         row, part = self.i.payload, self.o.payload
         line_log2, bus_log2 = cfg.line_bytes_log2, cfg.bus_bytes_log2
-        rb_log2 = cfg.row_bytes_log2
         second = Signal()
         offset = row.addr[:line_log2]
         line = row.addr[line_log2:]
         room = Signal(line_log2 + 1)  # bytes to the line's end
         end = Signal(line_log2 + 1)  # offset of the last byte
         after = Signal(line_log2 + 1)  # offset of a row just behind this one
-        crosses = Signal()
-        # Whether a row crosses is needed first: `end` >= line_bytes without the adder.
-        carry = Const(0, 1)
-        for one, two in zip(offset[:rb_log2], row.last, strict=True):
-            carry = (one & two) | ((one | two) & carry)
         m.d.comb += [
             room.eq(cfg.line_bytes - offset),
             end.eq(offset + row.last),
             after.eq(offset + cfg.row_bytes),
-            crosses.eq(offset[rb_log2:].all() & carry & ~row.zero),
-            self.last.eq(~crosses | second),
+            self.last.eq(~self.crosses | second),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready & self.last),
             part.eq(row),
@@ -76,7 +71,7 @@ class LineCut(wiring.Component):
         ]
         with m.If(second):
             m.d.comb += part.addr.eq((line + 1) << line_log2)
-        with m.Elif(crosses):
+        with m.Elif(self.crosses):
             m.d.comb += part.last.eq(room - 1)
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += second.eq(~self.last)

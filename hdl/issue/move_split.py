@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -116,33 +116,31 @@ class MoveSplit(wiring.Component):
         """Walk of the pairs of squares."""
         cfg, uop = self.cfg, self.uop
         most = max(Squares.of(cfg, size).count for size in SIZES_LOG2)
-        i = Signal(bits_for(most))
-        j = Signal(bits_for(most))
+        # Of the pair (i, j), i up to j, the square that this uop is about: (i, j) is read first and
+        # written second.
+        row = Signal(bits_for(most))
+        column = Signal(bits_for(most))
         word = Signal(bits_for(square_words(cfg)))  # of the square
-        second = Signal()  # the square (j, i), not (i, j)
-        square_last = Signal.like(i)
+        second = Signal()  # the other square of the pair
+        square_last = Signal.like(row)
         word_last = Signal.like(word)
-        row, column = Signal.like(i), Signal.like(j)  # of the square that this uop is about
         tile = Signal(range(2 * cfg.row_bytes), name="square_tile")
         block = Signal(max(1, cfg.blocks_log2), name="square_block")
-        m.d.comb += [
-            row.eq(Mux(reading ^ second, i, j)),
-            column.eq(Mux(reading ^ second, j, i)),
-        ]
         slot = Signal.like(uop.slot)
         with m.Switch(fields.size):
             for size in SIZES_LOG2:
                 squares = Squares.of(cfg, size)
                 down = squares.blocks > 1
+                at = word[: squares.words.bit_length() - 1]
                 with m.Case(size):
                     m.d.comb += [
                         square_last.eq(squares.count - 1),
                         word_last.eq(squares.words - 1),
-                        block.eq(row * squares.blocks + (word if down else 0)),
-                        tile.eq(column * squares.tiles + (0 if down else word)),
+                        block.eq(Cat(at, row) if down else row),
+                        tile.eq(column if down else Cat(at, column)),
                         slot.eq(Mux(second, second_slot(cfg), 0) + word),
                     ]
-        pair_last = (i == j) | second
+        pair_last = (row == column) | second
         with m.If(fields.op == MoveOp.MTRANS):
             m.d.comb += [
                 uop.src.tile.eq(fields.src + tile),
@@ -152,17 +150,19 @@ class MoveSplit(wiring.Component):
                 uop.slot.eq(slot),
                 uop.pick.eq(word),
                 uop.shift.eq(~reading & (word == word_last) & ~pair_last),
-                last.eq(~reading & (word == word_last) & (i == j) & (i == square_last)),
+                last.eq(~reading & (word == word_last) & (row == column) & (row == square_last)),
             ]
             with m.If(self.step):
                 m.d.sync += word.eq(word + 1)
                 with m.If(word == word_last):
                     m.d.sync += [word.eq(0), second.eq(~pair_last)]
-                    with m.If(pair_last):
+                    with m.If(~pair_last):
+                        m.d.sync += [row.eq(column), column.eq(row)]
+                    with m.Else():
                         m.d.sync += reading.eq(~reading)
-                    with m.If(pair_last & ~reading):
-                        m.d.sync += j.eq(j + 1)
-                        with m.If(j == square_last):
-                            m.d.sync += [i.eq(i + 1), j.eq(i + 1)]
+                        with m.If(~reading):
+                            m.d.sync += column.eq(column + 1)
+                            with m.If(column == square_last):
+                                m.d.sync += [row.eq(row + 1), column.eq(row + 1)]
         with m.If(self.start):
-            m.d.sync += [i.eq(0), j.eq(0), word.eq(0), second.eq(0)]
+            m.d.sync += [row.eq(0), column.eq(0), word.eq(0), second.eq(0)]

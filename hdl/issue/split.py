@@ -65,28 +65,35 @@ class MmaSplit(wiring.Component):
         c_row = Signal(cfg.tile_bits, reset_less=True)  # first group of this i
         c_group = Signal(cfg.tile_bits, reset_less=True)
 
+        i_is_last = Signal(reset_less=True)  # known with i and j, as much hangs on them
+        j_is_last = Signal(reset_less=True)
         m_last = Signal(cfg.rows_log2)  # last row of this A tile
         n_last = Signal(column_bits(cfg))
         m.d.comb += [
-            m_last.eq(Mux(i == fields.i_last, fields.m_last, fields.m_most)),
-            n_last.eq(Mux(j == fields.j_last, fields.n_last, fields.n_most)),
+            m_last.eq(Mux(i_is_last, fields.m_last, fields.m_most)),
+            n_last.eq(Mux(j_is_last, fields.n_last, fields.n_most)),
         ]
         block_last = Signal()
         m.d.comb += block_last.eq(block == m_last[cfg.m_par_log2 :])
 
-        # A chunk is as many columns as the array computes and one row of C holds.
+        # A chunk is as many columns as the array computes and one row of C holds: a power of two,
+        # so that the bits above it tell chunks apart, and whole words of C.
         transposing = Signal()  # the walk has not begun
         step_columns = Signal(range(cfg.n_par + 1))
+        column_last = Signal()
+        word_ends = Signal()  # the chunk is the last of a whole C word
         with m.Switch(fields.width_log2):
             for width_log2 in range(4):
+                columns = cfg.uop_columns(8 << width_log2)
+                chunk = columns.bit_length() - 1
                 with m.Case(width_log2):
-                    m.d.comb += step_columns.eq(cfg.uop_columns(8 << width_log2))
+                    m.d.comb += [
+                        step_columns.eq(columns),
+                        column_last.eq(column[chunk:] == n_last[chunk:]),
+                        word_ends.eq(column[chunk : cfg.row_bytes_log2 - width_log2].all()),
+                    ]
         next_column = Signal(column_bits(cfg) + 1)
-        column_last = Signal()
-        m.d.comb += [
-            next_column.eq(column + step_columns),
-            column_last.eq(next_column > n_last),
-        ]
+        m.d.comb += next_column.eq(column + step_columns)
 
         row_in_block = m_last[: cfg.m_par_log2]
         rows = Signal(cfg.m_par)
@@ -118,25 +125,14 @@ class MmaSplit(wiring.Component):
         if cfg.xuantie:
             self._registers(m, fields, block, column, rows, cols, c_group, c_byte)
 
-        next_byte = Signal(column_bits(cfg) + 4)
         word_last = Signal()  # the last chunk of its C word
         m.d.comb += [
-            next_byte.eq(next_column << fields.width_log2),
-            word_last.eq(column_last | (next_byte[: cfg.row_bytes_log2] == 0)),
-            self.free_a.eq(
-                ~transposing & column_last & block_last & (j == fields.j_last) & ~fields.shared
-            ),
-            self.free_b.eq(
-                ~transposing & column_last & block_last & (i == fields.i_last) & ~fields.shared
-            ),
+            word_last.eq(column_last | word_ends),
+            self.free_a.eq(~transposing & column_last & block_last & j_is_last & ~fields.shared),
+            self.free_b.eq(~transposing & column_last & block_last & i_is_last & ~fields.shared),
             self.free_c.eq(~transposing & word_last & block_last),
             self.done.eq(
-                self.step
-                & ~transposing
-                & column_last
-                & block_last
-                & (i == fields.i_last)
-                & (j == fields.j_last)
+                self.step & ~transposing & column_last & block_last & i_is_last & j_is_last
             ),
         ]
 
@@ -181,6 +177,7 @@ class MmaSplit(wiring.Component):
                     part.eq(0),
                 ]
 
+        later_i, later_j = (i + 1)[: len(i)], (j + 1)[: len(j)]
         with m.If(self.step & ~transposing):
             m.d.sync += column.eq(next_column)
             with m.If(column_last):
@@ -188,13 +185,16 @@ class MmaSplit(wiring.Component):
                 with m.If(block_last):
                     m.d.sync += [
                         block.eq(0),
-                        j.eq(j + 1),
+                        j.eq(later_j),
+                        j_is_last.eq(later_j == fields.j_last),
                         c_group.eq(c_group + fields.j_stride),
                     ]
-                    with m.If(j == fields.j_last):
+                    with m.If(j_is_last):
                         m.d.sync += [
                             j.eq(0),
-                            i.eq(i + 1),
+                            j_is_last.eq(fields.j_last == 0),
+                            i.eq(later_i),
+                            i_is_last.eq(later_i == fields.i_last),
                             c_row.eq(c_row + fields.i_stride),
                             c_group.eq(c_row + fields.i_stride),
                         ]
@@ -202,7 +202,9 @@ class MmaSplit(wiring.Component):
             m.d.sync += [
                 fields.eq(self.fields),
                 i.eq(0),
+                i_is_last.eq(self.fields.i_last == 0),
                 j.eq(0),
+                j_is_last.eq(self.fields.j_last == 0),
                 block.eq(0),
                 column.eq(0),
                 c_row.eq(self.fields.c),
@@ -245,6 +247,7 @@ class LdStSplit(wiring.Component):
     valid : `uop` is offered; low for a step where a tile needs no zeroing.
     uop : the next row of a tile, or block to zero. `more` here: the next uop's row starts
         row_bytes after this one's in memory.
+    crosses : it is a row that crosses a cache line.
     free : after this uop its tile is not needed any more (downwards only; along a row every tile
         is needed until the end).
 
@@ -262,6 +265,7 @@ class LdStSplit(wiring.Component):
                 "step": In(1),
                 "valid": Out(1),
                 "uop": Out(ldst_uop(cfg)),
+                "crosses": Out(1),
                 "free": Out(1),
                 "done": Out(1),
             }
@@ -290,39 +294,80 @@ class LdStSplit(wiring.Component):
         # -- where we are ------------------------------------------------------------------
         down = fields.down
         tile = Signal(cfg.tile_bits)
+        # What is asked of where the walk is, known with it: `group_is` of the group.
         place = data.StructLayout(
             {
                 "active": 1,  # it has active bytes (downwards: rows)
                 "last": 1,  # no later one has
                 "last_named": 1,  # the last of the named tiles is one of its
+                "few_bytes": 1,  # it has the last group's number of bytes
+                "few_rows": 1,  # it has the last tile's number of rows
             }
         )
         group_is = Signal(place, reset_less=True)
         next_group_is = Signal(place)
-        # Of the slice: it has active bytes if its group has; no later one of the group has.
-        slice_is = Signal(data.StructLayout({"active": 1, "last": 1}), reset_less=True)
+        # And of the slice in it.
+        slice_place = data.StructLayout(
+            {
+                "active": 1,  # it has active bytes if its group has
+                "last": 1,  # no later one of the group has
+                "ends_row": 1,  # downwards always; else nothing of the row comes behind it
+                "ends_group": 1,  # it is the last named one of the group
+                "last_named": 1,  # it is the last of the named tiles
+                "needs_fill": 1,  # it has rows that are not active
+            }
+        )
+        slice_is = Signal(slice_place, reset_less=True)
 
-        def place_of(number, fields):
+        def place_of(number, down, last_active, last_named):
             """What is asked of group `number`."""
-            last = Mux(fields.down, fields.tile_last, fields.group_last)
-            return Cat(number <= last, number == last, number == fields.tiles >> fields.slices_log2)
+            last = number == last_active
+            named = number == last_named
+            return Cat(number <= last_active, last, named, ~down & last, ~down | last)
 
-        def slice_place_of(number, group_place, fields):
-            """What is asked of slice `number` of a group."""
-            few = ~fields.down & group_place.last
-            last = Mux(few, fields.bytes_last, fields.bytes_most)[rb_log2:]
-            return Cat(number <= last, number == last)
+        # The same for a whole walk: of the groups, and of the first slice of any group.
+        last_active = Signal(3, reset_less=True)  # group
+        last_named = Signal(3, reset_less=True)
+        named_slice = Signal(3, reset_less=True)  # where the last named tile lies in its group
+        all_most = Signal(reset_less=True)  # tiles have so many rows: all
+        all_last = Signal(reset_less=True)  # the last one has
+        one_slice_most = Signal(reset_less=True)  # groups have so many active slices: one
+        one_slice_last = Signal(reset_less=True)  # the last one has
+
+        def slice_place_of(number):
+            """What is asked of slice `number` of this group."""
+            last_bytes = Mux(group_is.few_bytes, fields.bytes_last, fields.bytes_most)[rb_log2:]
+            active = number <= last_bytes
+            last = number == last_bytes
+            full = Mux(group_is.few_rows, all_last, all_most)
+            return Cat(
+                active,
+                last,
+                fields.down | (last & group_is.last),
+                number == slices_last,
+                (number == named_slice) & group_is.last_named,
+                ~(group_is.active & active & full),
+            )
+
+        def first_slice_place_of(group, down, slices, named, one_slice, full):
+            """What is asked of a group's first slice; the last two for most groups and the last."""
+            last = Mux(group.few_bytes, one_slice[1], one_slice[0])
+            return Cat(
+                C(1, 1),
+                last,
+                down | (last & group.last),
+                slices == 0,
+                (named == 0) & group.last_named,
+                ~(group.active & Mux(group.few_rows, full[1], full[0])),
+            )
 
         slices_last = Signal(3)  # of the group, as named
-        few_bytes = Signal()  # the last group has its own number of bytes, the last tile of rows
-        few_rows = Signal()
+        few_bytes, few_rows = group_is.few_bytes, group_is.few_rows
         group_bytes = Signal.like(fields.bytes_most)
         rows_last = Signal(cfg.rows_log2)
         m.d.comb += [
             tile.eq(group_tile + slice_),
             slices_last.eq((1 << fields.slices_log2) - 1),
-            few_bytes.eq(~down & group_is.last),
-            few_rows.eq(~down | group_is.last),
             group_bytes.eq(Mux(few_bytes, fields.bytes_last, fields.bytes_most)),
             rows_last.eq(Mux(few_rows, fields.rows_last, fields.rows_most)),
         ]
@@ -331,24 +376,13 @@ class LdStSplit(wiring.Component):
             """A rule on the bytes of a group, both cases side by side with the choice."""
             return Mux(few_bytes, rule(fields.bytes_last), rule(fields.bytes_most))
 
-        active = Signal()  # this tile has active bytes
-        last_slice = Signal()
-        last_tile_of_row = Signal()
         last_row = Signal(reset_less=True)  # of the tile, or of its group
         pitch_full = Signal(reset_less=True)  # groups lie side by side
         group_full = Signal()
-        m.d.comb += [
-            active.eq(group_is.active & slice_is.active),
-            last_slice.eq(slice_is.last),
-            last_tile_of_row.eq(down | (last_slice & group_is.last)),
-            group_full.eq(by_group(lambda most: most[rb_log2:] == slices_last) & pitch_full),
-        ]
+        m.d.comb += group_full.eq(by_group(lambda most: most[rb_log2:] == slices_last) & pitch_full)
 
         # -- zeroing ------------------------------------------------------------------------
         fill_row = Signal(cfg.rows_log2 + 1)  # first row to zero in this tile
-        fill_needed = Signal()
-        all_most = Signal(reset_less=True)  # tiles have so many rows: all
-        all_last = Signal(reset_less=True)  # the last one has
         start_rows: Value | int = cfg.rows
         last_block: Value | int = cfg.blocks - 1
         if cfg.xuantie:
@@ -356,40 +390,53 @@ class LdStSplit(wiring.Component):
             last_block = Mux(fields.registers, cfg.x_blocks - 1, cfg.blocks - 1)
         fill_block = Signal.like(block)
         m.d.comb += [
-            fill_row.eq(Mux(active, rows_last + 1, 0)),
-            fill_needed.eq(~(active & Mux(few_rows, all_last, all_most))),
+            fill_row.eq(Mux(group_is.active & slice_is.active, rows_last + 1, 0)),
             fill_block.eq(Mux(fill_more, block, fill_row[cfg.m_par_log2 : cfg.rows_log2])),
         ]
         fill_first = fill_row[: cfg.m_par_log2]
         fill_last_block = fill_block == last_block if cfg.blocks > 1 else C(1)
 
         m.d.comb += [
-            self.valid.eq(~filling | fill_needed),
+            self.valid.eq(~filling | slice_is.needs_fill),
             uop.tile.eq(tile),
             uop.addr.eq(addr),
-            uop.last.eq(Mux(last_slice, group_bytes[:rb_log2], row_bytes - 1)),
+            uop.last.eq(Mux(slice_is.last, group_bytes[:rb_log2], row_bytes - 1)),
             uop.tail.eq(1),
             uop.half.eq(fields.half),
             uop.more.eq(
                 ~filling
-                & Mux(last_tile_of_row, fields.contiguous & ~last_row, ~last_slice | group_full)
+                & Mux(slice_is.ends_row, fields.contiguous & ~last_row, ~slice_is.last | group_full)
             ),
             uop.zero.eq(filling),
             uop.row.eq(Mux(filling, fill_block << cfg.m_par_log2, row)),
             uop.rows.eq(Cat(fill_more | (C(r, cfg.m_par) >= fill_first) for r in range(cfg.m_par))),
         ]
 
+        # Without adding up, and for every length that the row may have.
+        def carries(last):
+            """From the row's bytes into those of the line."""
+            carry = C(0, 1)
+            for one, two in zip(addr[:rb_log2], last, strict=False):
+                carry = (one & two) | ((one | two) & carry)
+            return carry
+
+        whole = addr[:rb_log2].any()
+        m.d.comb += self.crosses.eq(
+            ~filling
+            & addr[rb_log2 : cfg.line_bytes_log2].all()
+            & Mux(slice_is.last, by_group(carries), whole)
+        )
+
         # -- next state --------------------------------------------------------------------
-        last_named = group_is.last_named & (slice_ == fields.tiles & slices_last)
         tile_rows_done = Signal()  # downwards: this was the tile's last row
         fill_here = Signal()
         m.d.comb += [
-            tile_rows_done.eq(~filling & last_tile_of_row & last_row),
-            fill_here.eq(fields.fill & (fill_needed | ~down)),
+            tile_rows_done.eq(~filling & slice_is.ends_row & last_row),
+            fill_here.eq(fields.fill & (slice_is.needs_fill | ~down)),
         ]
         finish = Signal()  # no more work for this tile, downwards
         m.d.comb += finish.eq(
-            Mux(filling, ~fill_needed | fill_last_block, tile_rows_done & ~fill_here)
+            Mux(filling, ~slice_is.needs_fill | fill_last_block, tile_rows_done & ~fill_here)
         )
         m.d.comb += self.free.eq(down & finish)
         over = Signal()
@@ -397,7 +444,7 @@ class LdStSplit(wiring.Component):
             over.eq(
                 Mux(
                     down | filling,
-                    finish & last_named,
+                    finish & slice_is.last_named,
                     tile_rows_done & ~fields.fill,
                 )
             ),
@@ -426,40 +473,39 @@ class LdStSplit(wiring.Component):
         later_group = Signal.like(group)
         m.d.comb += [
             later_group.eq(group + 1),
-            next_group_is.eq(place_of(later_group, fields)),
+            next_group_is.eq(place_of(later_group, down, last_active, last_named)),
         ]
         later_slice = (slice_ + 1)[: len(slice_)]
-        to_next_slice = [
-            slice_.eq(later_slice),
-            slice_is.eq(slice_place_of(later_slice, group_is, fields)),
-        ]
+        to_next_slice = [slice_.eq(later_slice), slice_is.eq(slice_place_of(later_slice))]
+        first_slice = (
+            down,
+            slices_last,
+            named_slice,
+            (one_slice_most, one_slice_last),
+            (all_most, all_last),
+        )
         to_next_group = [
             slice_.eq(0),
-            slice_is.eq(slice_place_of(0, next_group_is, fields)),
+            slice_is.eq(first_slice_place_of(next_group_is, *first_slice)),
             group.eq(later_group),
             group_is.eq(next_group_is),
             group_tile.eq(next_group_tile),
         ]
-
-        def first_place(fields):
-            first = Signal(place, name="first_group_is")
-            m.d.comb += first.eq(place_of(0, fields))
-            return [
-                slice_.eq(0),
-                slice_is.eq(slice_place_of(0, first, fields)),
-                group.eq(0),
-                group_is.eq(first),
-                group_tile.eq(fields.tile),
-            ]
+        first_group_is = Signal(place)
+        m.d.comb += first_group_is.eq(place_of(C(0, 3), down, last_active, last_named))
+        to_first_group = [
+            slice_.eq(0),
+            slice_is.eq(first_slice_place_of(first_group_is, *first_slice)),
+            group.eq(0),
+            group_is.eq(first_group_is),
+            group_tile.eq(fields.tile),
+        ]
 
         # Of the first row of the next group, downwards.
         one_row_most = Signal(reset_less=True)
         one_row_last = Signal(reset_less=True)
-        next_few_rows = ~down | next_group_is.last
-        to_next_rows = last_row.eq(Mux(next_few_rows, one_row_last, one_row_most))
+        to_next_rows = last_row.eq(Mux(next_group_is.few_rows, one_row_last, one_row_most))
         later_row = (row + 1)[: len(row)]
-        to_first_group = first_place(fields)
-        start_at_first_group = first_place(self.fields)
         with m.If(self.step):
             with m.If(filling):
                 m.d.sync += [block.eq(fill_block + 1), fill_more.eq(1)]
@@ -471,13 +517,13 @@ class LdStSplit(wiring.Component):
                             *to_next_group,
                             to_next_rows,
                         ]
-                    with m.Elif(slice_ == slices_last):
+                    with m.Elif(slice_is.ends_group):
                         m.d.sync += to_next_group
                     with m.Else():
                         m.d.sync += to_next_slice
-            with m.Elif(~last_tile_of_row):
+            with m.Elif(~slice_is.ends_row):
                 m.d.sync += [*to_next_slice, addr.eq(next_slice)]
-                with m.If(last_slice):
+                with m.If(slice_is.last):
                     m.d.sync += [*to_next_group, addr.eq(next_group), group_at.eq(next_group)]
             with m.Else():
                 m.d.sync += [addr.eq(next_row), group_at.eq(next_row), row_at.eq(next_row)]
@@ -508,27 +554,48 @@ class LdStSplit(wiring.Component):
                             tile_next.eq(tile_next + below(fields.stride, registers)),
                         ]
         with m.If(self.start):
-            start_registers = self.fields.registers if cfg.xuantie else None
-            one_tile = ~self.fields.down | (self.fields.tile_last == 0)
-            start_last_row = Mux(one_tile, self.fields.rows_last, self.fields.rows_most) == 0
+            coming = self.fields
+            start_registers = coming.registers if cfg.xuantie else None
+            start = Signal(place, name="start_group_is")
+            start_active = Mux(coming.down, coming.tile_last, coming.group_last)
+            start_named = (coming.tiles >> coming.slices_log2)[: len(last_named)]
+            start_slices = ((1 << coming.slices_log2) - 1)[: len(slices_last)]
+            one_slice = [most[rb_log2:] == 0 for most in (coming.bytes_most, coming.bytes_last)]
+            full = [rows + 1 == start_rows for rows in (coming.rows_most, coming.rows_last)]
+            m.d.comb += start.eq(place_of(C(0, 3), coming.down, start_active, start_named))
             m.d.sync += [
-                fields.eq(self.fields),
-                addr.eq(self.fields.base),
-                group_at.eq(self.fields.base),
-                row_at.eq(self.fields.base),
-                tile_next.eq(self.fields.base + below(self.fields.stride, start_registers)),
-                *start_at_first_group,
+                fields.eq(coming),
+                addr.eq(coming.base),
+                group_at.eq(coming.base),
+                row_at.eq(coming.base),
+                tile_next.eq(coming.base + below(coming.stride, start_registers)),
+                last_active.eq(start_active),
+                last_named.eq(start_named),
+                named_slice.eq(coming.tiles & start_slices),
+                Cat(one_slice_most, one_slice_last).eq(Cat(one_slice)),
+                Cat(all_most, all_last).eq(Cat(full)),
+                slice_.eq(0),
+                slice_is.eq(
+                    first_slice_place_of(
+                        start,
+                        coming.down,
+                        start_slices,
+                        coming.tiles & start_slices,
+                        one_slice,
+                        full,
+                    )
+                ),
+                group.eq(0),
+                group_is.eq(start),
+                group_tile.eq(coming.tile),
                 row.eq(0),
                 filling.eq(0),
                 fill_more.eq(0),
-                one_row_most.eq(self.fields.rows_most == 0),
-                one_row_last.eq(self.fields.rows_last == 0),
-                last_row.eq(start_last_row),
-                all_most.eq(self.fields.rows_most + 1 == start_rows),
-                all_last.eq(self.fields.rows_last + 1 == start_rows),
+                one_row_most.eq(coming.rows_most == 0),
+                one_row_last.eq(coming.rows_last == 0),
+                last_row.eq(Mux(start.few_rows, coming.rows_last, coming.rows_most) == 0),
                 pitch_full.eq(
-                    self.fields.pitch
-                    == (row_bytes << self.fields.slices_log2)[: len(self.fields.pitch)]
+                    coming.pitch == (row_bytes << coming.slices_log2)[: len(coming.pitch)]
                 ),
             ]
         return m

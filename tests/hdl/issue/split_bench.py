@@ -37,9 +37,11 @@ class CutRows(wiring.Component):
             rows.step.eq(self.step & cut.last),
             cut.i.valid.eq(rows.valid),
             cut.i.payload.eq(rows.uop),
+            cut.crosses.eq(rows.crosses),
             cut.o.ready.eq(self.step),
             self.valid.eq(rows.valid),
             self.uop.eq(cut.o.payload),
+            self.crosses.eq(rows.crosses),
             self.free.eq(rows.free & cut.last),
             self.done.eq(rows.done),
         ]
