@@ -156,8 +156,15 @@ def mma(cfg: Config) -> Proof:
         p.check(f"all_freed_at_the_end_{name}", ~split.done | ~wanted | now)
         p.check(f"shared_is_kept_{name}", (name == "c") | ~(w.active & f.shared & freed))
 
+    one_block, one_chunk = (
+        p.signal(Cat((last & ~(size - 1)) == 0 for last in lasts), name)
+        for name, size, lasts in (
+            ("one_block", Const(cfg.m_par), (f.m_most, f.m_last)),
+            ("one_chunk", chunk, (f.n_most, f.n_last)),
+        )
+    )
     if cfg.transposes:
-        _transposes(p, w, first)
+        _transposes(p, w, first, one_block, one_chunk)
 
     # What keeps the induction on the track of reachable states.
     inside = w.inside
@@ -169,9 +176,15 @@ def mma(cfg: Config) -> Proof:
             & (inside("j") == j)
             & (inside("i_is_last") == (i == f.i_last))
             & (inside("j_is_last") == (j == f.j_last))
+            & (inside("block_is_last") == (block == block_last))
+            & (inside("column_is_last") == (((column ^ n_last) & ~(chunk - 1)) == 0))
             & (inside("c_row") == (f.c + i * f.i_stride)[:tile])
             & (inside("c_group") == group)
         ),
+    )
+    p.check(
+        "single",
+        ~w.active | ((inside("one_block") == one_block) & (inside("one_chunk") == one_chunk)),
     )
     p.check("whole_chunks", ~walking | ((column & (chunk - 1)) == 0))
     p.cover("several_pairs", split.done & (f.i_last == 1) & (f.j_last == 1))
@@ -182,7 +195,7 @@ def mma(cfg: Config) -> Proof:
     return p
 
 
-def _transposes(p: Proof, w: Walk, first: Signal) -> None:
+def _transposes(p: Proof, w: Walk, first: Signal, one_block: Signal, one_chunk: Signal) -> None:
     """The walk over transposed operands that goes before."""
     cfg, m, f, uop = w.split.cfg, p.m, w.fields, w.split.uop
     tile = cfg.tile_bits
@@ -247,7 +260,12 @@ def _transposes(p: Proof, w: Walk, first: Signal) -> None:
     p.check(
         "turning_places",
         ~turning
-        | ((inside("i_is_last") == (f.i_last == 0)) & (inside("j_is_last") == (f.j_last == 0))),
+        | (
+            (inside("i_is_last") == (f.i_last == 0))
+            & (inside("j_is_last") == (f.j_last == 0))
+            & (inside("block_is_last") == one_block.bit_select(f.i_last == 0, 1))
+            & (inside("column_is_last") == one_chunk.bit_select(f.j_last == 0, 1))
+        ),
     )
     p.check("turning_results", ~turning | ((inside("c_row") == f.c) & (inside("c_group") == f.c)))
     p.check("walk_after_turning", ~(w.active & ~uop.transposes) | first | ~w.fresh)
@@ -458,12 +476,17 @@ def ldst(cfg: Config) -> Proof:
         slice_ == slices_last,
         number == f.tiles,
         ~(has_rows & (rows_last == cfg.rows - 1)),
+        fill_row >> cfg.m_par_log2 == cfg.blocks - 1,
+        f.fill & (~f.down | ~(has_rows & (rows_last == cfg.rows - 1))),
     )
     p.check(
         "whole_walk",
         ~w.active
         | (
-            (inside("last_active") == last_active)
+            (inside("all_most") == (f.rows_most == cfg.rows - 1))
+            & (inside("fill_ends_most") == ((f.rows_most + 1) >> cfg.m_par_log2 == cfg.blocks - 1))
+            & (inside("fill_ends_last") == ((f.rows_last + 1) >> cfg.m_par_log2 == cfg.blocks - 1))
+            & (inside("last_active") == last_active)
             & (inside("last_named") == f.tiles >> f.slices_log2)
             & (inside("named_slice") == f.tiles & slices_last)
             & (inside("one_slice_most") == (f.bytes_most >> rb_log2 == 0))
@@ -485,6 +508,10 @@ def ldst(cfg: Config) -> Proof:
     p.check("not_filling", ~moving | ~fill_more)
     p.check("row_while_zeroing", ~zeroing | (inside("row") == 0))
     p.check("slice_down", ~(w.active & f.down) | (slice_ == 0))
+    p.check(
+        "block_is_last",
+        ~(zeroing & fill_more) | (inside("block_is_last") == (block == cfg.blocks - 1)),
+    )
     p.check("block_to_zero", ~(zeroing & fill_more) | (block > (fill_row >> cfg.m_par_log2)))
     p.check("zeros_wanted", ~(zeroing & f.down) | (fill_row != cfg.rows))
     p.check("slice_inside", ~w.active | (slice_ <= slices_last))
@@ -700,8 +727,8 @@ MUTANTS = (
         "mma_split",
         (
             "the last column is left out",
-            "column[chunk:] == n_last[chunk:]",
-            "column[chunk:] == (n_last - 1)[chunk : len(column)]",
+            "later_column[chunk:] == n_last[chunk:]",
+            "later_column[chunk:] == (n_last - 1)[chunk : len(column)]",
         ),
         (
             "every tile of A has as many rows as the last",
@@ -710,8 +737,8 @@ MUTANTS = (
         ),
         (
             "A is given up before the last B",
-            "block_last & j_is_last & ~fields.shared",
-            "block_last & ~fields.shared",
+            "block_is_last & j_is_last & ~fields.shared",
+            "block_is_last & ~fields.shared",
         ),
         (
             "the next A starts at the wrong group of C",
@@ -720,8 +747,8 @@ MUTANTS = (
         ),
         (
             "the walk ends with the first A",
-            "block_last & i_is_last & j_is_last",
-            "block_last & j_is_last",
+            "block_is_last & i_is_last & j_is_last",
+            "block_is_last & j_is_last",
         ),
         (
             "a word is read once too little while transposing",

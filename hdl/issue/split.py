@@ -65,45 +65,51 @@ class MmaSplit(wiring.Component):
         c_row = Signal(cfg.tile_bits, reset_less=True)  # first group of this i
         c_group = Signal(cfg.tile_bits, reset_less=True)
 
-        i_is_last = Signal(reset_less=True)  # known with i and j, as much hangs on them
+        # Whether each is the last is known with it, as much hangs on that: also for a walk's first.
+        i_is_last = Signal(reset_less=True)
         j_is_last = Signal(reset_less=True)
+        block_is_last = Signal(reset_less=True)
+        column_is_last = Signal(reset_less=True)
+        one_block = Signal(2, reset_less=True)  # A tiles have a single one: most, the last
+        one_chunk = Signal(2, reset_less=True)  # B tiles have
         m_last = Signal(cfg.rows_log2)  # last row of this A tile
         n_last = Signal(column_bits(cfg))
         m.d.comb += [
             m_last.eq(Mux(i_is_last, fields.m_last, fields.m_most)),
             n_last.eq(Mux(j_is_last, fields.n_last, fields.n_most)),
         ]
-        block_last = Signal()
-        m.d.comb += block_last.eq(block == m_last[cfg.m_par_log2 :])
+        row_in_block = m_last[: cfg.m_par_log2]
+        rows = Signal(cfg.m_par)
+        m.d.comb += rows.eq(
+            Cat(~block_is_last | (C(row, cfg.m_par) <= row_in_block) for row in range(cfg.m_par))
+        )
 
         # A chunk is as many columns as the array computes and one row of C holds: a power of two,
         # so that the bits above it tell chunks apart, and whole words of C.
         transposing = Signal()  # the walk has not begun
-        step_columns = Signal(range(cfg.n_par + 1))
-        column_last = Signal()
+        later_column = Signal(column_bits(cfg))
+        later_column_is_last = Signal()
+        start_one_chunk = Signal.like(one_chunk)
         word_ends = Signal()  # the chunk is the last of a whole C word
-        with m.Switch(fields.width_log2):
-            for width_log2 in range(4):
-                columns = cfg.uop_columns(8 << width_log2)
-                chunk = columns.bit_length() - 1
-                with m.Case(width_log2):
-                    m.d.comb += [
-                        step_columns.eq(columns),
-                        column_last.eq(column[chunk:] == n_last[chunk:]),
-                        word_ends.eq(column[chunk : cfg.row_bytes_log2 - width_log2].all()),
-                    ]
-        next_column = Signal(column_bits(cfg) + 1)
-        m.d.comb += next_column.eq(column + step_columns)
-
-        row_in_block = m_last[: cfg.m_par_log2]
-        rows = Signal(cfg.m_par)
-        m.d.comb += rows.eq(
-            Cat(~block_last | (C(row, cfg.m_par) <= row_in_block) for row in range(cfg.m_par))
-        )
         cols = Signal(cfg.n_par)
-        m.d.comb += cols.eq(
-            Cat((n < step_columns) & (column + n <= n_last) for n in range(cfg.n_par))
-        )
+        for width_log2 in range(4):
+            columns = cfg.uop_columns(8 << width_log2)
+            chunk = columns.bit_length() - 1
+            with m.If(fields.width_log2 == width_log2):
+                m.d.comb += [
+                    later_column.eq(column + columns),
+                    later_column_is_last.eq(later_column[chunk:] == n_last[chunk:]),
+                    word_ends.eq(column[chunk : cfg.row_bytes_log2 - width_log2].all()),
+                    cols.eq(
+                        Cat(
+                            ~column_is_last | (C(n, chunk + 1) <= n_last[:chunk])
+                            for n in range(columns)
+                        )
+                    ),
+                ]
+            with m.If(self.fields.width_log2 == width_log2):
+                lasts = (self.fields.n_most, self.fields.n_last)
+                m.d.comb += start_one_chunk.eq(Cat(last[chunk:] == 0 for last in lasts))
 
         c_byte = Signal(column_bits(cfg) + 3)
         m.d.comb += c_byte.eq(column << fields.width_log2)
@@ -127,12 +133,16 @@ class MmaSplit(wiring.Component):
 
         word_last = Signal()  # the last chunk of its C word
         m.d.comb += [
-            word_last.eq(column_last | word_ends),
-            self.free_a.eq(~transposing & column_last & block_last & j_is_last & ~fields.shared),
-            self.free_b.eq(~transposing & column_last & block_last & i_is_last & ~fields.shared),
-            self.free_c.eq(~transposing & word_last & block_last),
+            word_last.eq(column_is_last | word_ends),
+            self.free_a.eq(
+                ~transposing & column_is_last & block_is_last & j_is_last & ~fields.shared
+            ),
+            self.free_b.eq(
+                ~transposing & column_is_last & block_is_last & i_is_last & ~fields.shared
+            ),
+            self.free_c.eq(~transposing & word_last & block_is_last),
             self.done.eq(
-                self.step & ~transposing & column_last & block_last & i_is_last & j_is_last
+                self.step & ~transposing & column_is_last & block_is_last & i_is_last & j_is_last
             ),
         ]
 
@@ -178,37 +188,59 @@ class MmaSplit(wiring.Component):
                 ]
 
         later_i, later_j = (i + 1)[: len(i)], (j + 1)[: len(j)]
+        later_block = (block + 1)[: len(block)]
+        later_j_is_last = Signal()
+        m.d.comb += later_j_is_last.eq(Mux(j_is_last, fields.j_last == 0, later_j == fields.j_last))
+        first_column_is_last = Mux(j_is_last, one_chunk[1], one_chunk[0])
+        first_block_is_last = Mux(i_is_last, one_block[1], one_block[0])
         with m.If(self.step & ~transposing):
-            m.d.sync += column.eq(next_column)
-            with m.If(column_last):
-                m.d.sync += [column.eq(0), block.eq(block + 1)]
-                with m.If(block_last):
+            m.d.sync += [column.eq(later_column), column_is_last.eq(later_column_is_last)]
+            with m.If(column_is_last):
+                m.d.sync += [
+                    column.eq(0),
+                    column_is_last.eq(first_column_is_last),
+                    block.eq(later_block),
+                    block_is_last.eq(later_block == m_last[cfg.m_par_log2 :]),
+                ]
+                with m.If(block_is_last):
                     m.d.sync += [
+                        column_is_last.eq(Mux(later_j_is_last, one_chunk[1], one_chunk[0])),
                         block.eq(0),
+                        block_is_last.eq(first_block_is_last),
                         j.eq(later_j),
-                        j_is_last.eq(later_j == fields.j_last),
+                        j_is_last.eq(later_j_is_last),
                         c_group.eq(c_group + fields.j_stride),
                     ]
                     with m.If(j_is_last):
+                        later_i_is_last = later_i == fields.i_last
                         m.d.sync += [
+                            block_is_last.eq(Mux(later_i_is_last, one_block[1], one_block[0])),
                             j.eq(0),
-                            j_is_last.eq(fields.j_last == 0),
                             i.eq(later_i),
-                            i_is_last.eq(later_i == fields.i_last),
+                            i_is_last.eq(later_i_is_last),
                             c_row.eq(c_row + fields.i_stride),
                             c_group.eq(c_row + fields.i_stride),
                         ]
         with m.If(self.start):
+            coming = self.fields
+            start_one_block = [
+                last[cfg.m_par_log2 :] == 0 for last in (coming.m_most, coming.m_last)
+            ]
+            start_i_is_last, start_j_is_last = coming.i_last == 0, coming.j_last == 0
             m.d.sync += [
-                fields.eq(self.fields),
+                fields.eq(coming),
+                one_block.eq(Cat(start_one_block)),
+                one_chunk.eq(start_one_chunk),
                 i.eq(0),
-                i_is_last.eq(self.fields.i_last == 0),
+                i_is_last.eq(start_i_is_last),
                 j.eq(0),
-                j_is_last.eq(self.fields.j_last == 0),
+                j_is_last.eq(start_j_is_last),
                 block.eq(0),
+                block_is_last.eq(Mux(start_i_is_last, start_one_block[1], start_one_block[0])),
                 column.eq(0),
-                c_row.eq(self.fields.c),
-                c_group.eq(self.fields.c),
+                column_is_last.eq(Mux(start_j_is_last, start_one_chunk[1], start_one_chunk[0])),
+                c_row.eq(coming.c),
+                c_group.eq(coming.c),
             ]
         return m
 
@@ -315,6 +347,8 @@ class LdStSplit(wiring.Component):
                 "ends_group": 1,  # it is the last named one of the group
                 "last_named": 1,  # it is the last of the named tiles
                 "needs_fill": 1,  # it has rows that are not active
+                "fill_ends": 1,  # the first block to zero is the last of the tile
+                "zeroed": 1,  # after its active rows, or those of the whole row, zeros follow
             }
         )
         slice_is = Signal(slice_place, reset_less=True)
@@ -331,6 +365,8 @@ class LdStSplit(wiring.Component):
         named_slice = Signal(3, reset_less=True)  # where the last named tile lies in its group
         all_most = Signal(reset_less=True)  # tiles have so many rows: all
         all_last = Signal(reset_less=True)  # the last one has
+        fill_ends_most = Signal(reset_less=True)  # behind so many rows is the tile's last block
+        fill_ends_last = Signal(reset_less=True)  # behind those of the last one
         one_slice_most = Signal(reset_less=True)  # groups have so many active slices: one
         one_slice_last = Signal(reset_less=True)  # the last one has
 
@@ -339,26 +375,38 @@ class LdStSplit(wiring.Component):
             last_bytes = Mux(group_is.few_bytes, fields.bytes_last, fields.bytes_most)[rb_log2:]
             active = number <= last_bytes
             last = number == last_bytes
-            full = Mux(group_is.few_rows, all_last, all_most)
             return Cat(
                 active,
                 last,
                 fields.down | (last & group_is.last),
                 number == slices_last,
                 (number == named_slice) & group_is.last_named,
-                ~(group_is.active & active & full),
+                *fill_of(fields, group_is, active, (all_most, all_last), fill_ends),
             )
 
-        def first_slice_place_of(group, down, slices, named, one_slice, full):
-            """What is asked of a group's first slice; the last two for most groups and the last."""
+        def fill_of(fields, group, active, full, fill_ends):
+            """Of a slice that is active: `needs_fill`, `fill_ends` and `zeroed`."""
+            active = group.active & active
+            needs = ~(active & Mux(group.few_rows, full[1], full[0]))
+            ends = Mux(group.few_rows, fill_ends[1], fill_ends[0])
+            return (
+                needs,
+                Mux(active, ends, cfg.blocks == 1),
+                fields.fill & (needs | ~fields.down),
+            )
+
+        fill_ends = (fill_ends_most, fill_ends_last)
+
+        def first_slice_place_of(fields, group, slices, named, one_slice, full, fill_ends):
+            """What is asked of a group's first slice; pairs are of most groups and of the last."""
             last = Mux(group.few_bytes, one_slice[1], one_slice[0])
             return Cat(
                 C(1, 1),
                 last,
-                down | (last & group.last),
+                fields.down | (last & group.last),
                 slices == 0,
                 (named == 0) & group.last_named,
-                ~(group.active & Mux(group.few_rows, full[1], full[0])),
+                *fill_of(fields, group, C(1, 1), full, fill_ends),
             )
 
         slices_last = Signal(3)  # of the group, as named
@@ -384,9 +432,11 @@ class LdStSplit(wiring.Component):
         # -- zeroing ------------------------------------------------------------------------
         fill_row = Signal(cfg.rows_log2 + 1)  # first row to zero in this tile
         start_rows: Value | int = cfg.rows
+        start_last_block: Value | int = cfg.blocks - 1
         last_block: Value | int = cfg.blocks - 1
         if cfg.xuantie:
             start_rows = Mux(self.fields.registers, cfg.x_rows, cfg.rows)
+            start_last_block = Mux(self.fields.registers, cfg.x_blocks - 1, cfg.blocks - 1)
             last_block = Mux(fields.registers, cfg.x_blocks - 1, cfg.blocks - 1)
         fill_block = Signal.like(block)
         m.d.comb += [
@@ -394,7 +444,8 @@ class LdStSplit(wiring.Component):
             fill_block.eq(Mux(fill_more, block, fill_row[cfg.m_par_log2 : cfg.rows_log2])),
         ]
         fill_first = fill_row[: cfg.m_par_log2]
-        fill_last_block = fill_block == last_block if cfg.blocks > 1 else C(1)
+        block_is_last = Signal(reset_less=True)
+        fill_last_block = Mux(fill_more, block_is_last, slice_is.fill_ends)
 
         m.d.comb += [
             self.valid.eq(~filling | slice_is.needs_fill),
@@ -429,14 +480,10 @@ class LdStSplit(wiring.Component):
 
         # -- next state --------------------------------------------------------------------
         tile_rows_done = Signal()  # downwards: this was the tile's last row
-        fill_here = Signal()
-        m.d.comb += [
-            tile_rows_done.eq(~filling & slice_is.ends_row & last_row),
-            fill_here.eq(fields.fill & (slice_is.needs_fill | ~down)),
-        ]
+        m.d.comb += tile_rows_done.eq(~filling & slice_is.ends_row & last_row)
         finish = Signal()  # no more work for this tile, downwards
         m.d.comb += finish.eq(
-            Mux(filling, ~slice_is.needs_fill | fill_last_block, tile_rows_done & ~fill_here)
+            Mux(filling, ~slice_is.needs_fill | fill_last_block, tile_rows_done & ~slice_is.zeroed)
         )
         m.d.comb += self.free.eq(down & finish)
         over = Signal()
@@ -478,15 +525,15 @@ class LdStSplit(wiring.Component):
         later_slice = (slice_ + 1)[: len(slice_)]
         to_next_slice = [slice_.eq(later_slice), slice_is.eq(slice_place_of(later_slice))]
         first_slice = (
-            down,
             slices_last,
             named_slice,
             (one_slice_most, one_slice_last),
             (all_most, all_last),
+            fill_ends,
         )
         to_next_group = [
             slice_.eq(0),
-            slice_is.eq(first_slice_place_of(next_group_is, *first_slice)),
+            slice_is.eq(first_slice_place_of(fields, next_group_is, *first_slice)),
             group.eq(later_group),
             group_is.eq(next_group_is),
             group_tile.eq(next_group_tile),
@@ -495,7 +542,7 @@ class LdStSplit(wiring.Component):
         m.d.comb += first_group_is.eq(place_of(C(0, 3), down, last_active, last_named))
         to_first_group = [
             slice_.eq(0),
-            slice_is.eq(first_slice_place_of(first_group_is, *first_slice)),
+            slice_is.eq(first_slice_place_of(fields, first_group_is, *first_slice)),
             group.eq(0),
             group_is.eq(first_group_is),
             group_tile.eq(fields.tile),
@@ -508,7 +555,12 @@ class LdStSplit(wiring.Component):
         later_row = (row + 1)[: len(row)]
         with m.If(self.step):
             with m.If(filling):
-                m.d.sync += [block.eq(fill_block + 1), fill_more.eq(1)]
+                later_block = (fill_block + 1)[: len(block)]
+                m.d.sync += [
+                    block.eq(later_block),
+                    block_is_last.eq(later_block == last_block),
+                    fill_more.eq(1),
+                ]
                 with m.If(finish):
                     m.d.sync += fill_more.eq(0)
                     with m.If(down):
@@ -537,7 +589,7 @@ class LdStSplit(wiring.Component):
                     m.d.sync += to_first_group
                 with m.If(last_row):
                     m.d.sync += row.eq(0)
-                    with m.If(fill_here):
+                    with m.If(slice_is.zeroed):
                         m.d.sync += filling.eq(1)
                     with m.Elif(down):
                         m.d.sync += [
@@ -562,6 +614,10 @@ class LdStSplit(wiring.Component):
             start_slices = ((1 << coming.slices_log2) - 1)[: len(slices_last)]
             one_slice = [most[rb_log2:] == 0 for most in (coming.bytes_most, coming.bytes_last)]
             full = [rows + 1 == start_rows for rows in (coming.rows_most, coming.rows_last)]
+            start_fill_ends = [
+                (rows + 1)[cfg.m_par_log2 :] == start_last_block
+                for rows in (coming.rows_most, coming.rows_last)
+            ]
             m.d.comb += start.eq(place_of(C(0, 3), coming.down, start_active, start_named))
             m.d.sync += [
                 fields.eq(coming),
@@ -574,15 +630,17 @@ class LdStSplit(wiring.Component):
                 named_slice.eq(coming.tiles & start_slices),
                 Cat(one_slice_most, one_slice_last).eq(Cat(one_slice)),
                 Cat(all_most, all_last).eq(Cat(full)),
+                Cat(fill_ends).eq(Cat(start_fill_ends)),
                 slice_.eq(0),
                 slice_is.eq(
                     first_slice_place_of(
+                        coming,
                         start,
-                        coming.down,
                         start_slices,
                         coming.tiles & start_slices,
                         one_slice,
                         full,
+                        start_fill_ends,
                     )
                 ),
                 group.eq(0),
