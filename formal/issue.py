@@ -198,7 +198,6 @@ def counters(cfg: Config) -> Proof:
     start = p.signal(p.any(1, "begins") & ~valid, "start")
     p.m.d.comb += [
         Value.cast(dut.instr).eq(Value.cast(instruction)),
-        dut.kind.eq(kind),
         dut.start.eq(start),
         dut.step.eq(dut.valid & p.any(1, "takes")),
     ]

@@ -456,13 +456,21 @@ def ldst(cfg: Config) -> Proof:
         ),
     )
     last_active = Mux(f.down, f.tile_last, f.group_last)
-    group_is = Cat(
-        group <= last_active,
-        group == last_active,
-        group == f.tiles >> f.slices_log2,
-        ~f.down & (group == last_active),
-        ~f.down | (group == last_active),
+
+    def place_of(number):
+        return Cat(
+            number <= last_active,
+            number == last_active,
+            number == f.tiles >> f.slices_log2,
+            ~f.down & (number == last_active),
+            ~f.down | (number == last_active),
+        )
+
+    p.check(
+        "next_group_is",
+        ~w.active | (inside("next_group_is") == place_of((group + 1)[: len(group)])),
     )
+    group_is = place_of(group)
     p.check("group_is", ~w.active | (inside("group_is") == group_is))
     p.check("last_row", ~moving | (inside("last_row") == (uop.row == rows_last)))
     first_is_last = (inside("one_row_most") == (f.rows_most == 0)) & (

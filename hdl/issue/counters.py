@@ -31,7 +31,6 @@ class SplitCounters(wiring.Component):
     Members
     -------
     start, instr : take an instruction.
-    kind : of the instruction taken.
     valid, uop : the next one; `uncut`: the row that it is part of.
     step : it was taken.
     busy : another may follow, or one is offered.
@@ -47,7 +46,6 @@ class SplitCounters(wiring.Component):
             {
                 "start": In(1),
                 "instr": In(instr(cfg)),
-                "kind": In(InstrKind),
                 "valid": Out(1),
                 "uop": Out(slot_uop(cfg)),
                 "uncut": Out(slot_uop(cfg)),
@@ -65,64 +63,59 @@ class SplitCounters(wiring.Component):
         walked_uop = data.StructLayout({"uop": slot_uop(cfg), "crosses": 1})
         m.submodules.buffer = buffer = StreamBuffer(walked_uop)
         m.submodules.line_cut = line_cut = LineCut(cfg)
+        # Each unit's walk goes by a register of its own, as much hangs on it.
+        names = ("mma", "ldst", "move")
+        walks = {name: Signal(name=f"{name}_walks") for name in names}
+        coming = self.instr.kind
+        comes = {
+            "mma": coming == InstrKind.MMA,
+            "ldst": (coming == InstrKind.LOAD) | (coming == InstrKind.STORE),
+            "move": coming == InstrKind.MOVE,
+        }
+        mma_done = Signal()
+        done = {"mma": mma_done, "ldst": ldst.done, "move": move.done}
         walking = Signal()
-        walk_valid = Signal()
-        walk_done = Signal()
-        step = Signal()
         uop = Signal(slot_uop(cfg))
         m.d.comb += [
-            step.eq(walking & buffer.i.ready),
-            buffer.i.valid.eq(walking & walk_valid),
+            walking.eq(Cat(walks.values()).any()),
+            buffer.i.valid.eq(walks["mma"] | (walks["ldst"] & ldst.valid) | walks["move"]),
             buffer.i.payload.uop.eq(uop),
             buffer.i.payload.crosses.eq(ldst.crosses),
             self.busy.eq(walking | buffer.o.valid),
         ]
-        with m.If(walk_done):
-            m.d.sync += walking.eq(0)
-        with m.If(self.start):
-            m.d.sync += walking.eq(1)
-        # Every walk takes its fields as long as none is under way, so that they do not depend on
+        # Every walk takes its fields as long as it is not under way, so that they do not depend on
         # whether an instruction comes: that is known late, and they are many.
-        rests = ~walking
-        along = Signal(reset_less=True)
-        with m.If(rests):
-            m.d.sync += along.eq(~self.instr.ldst.down)
-        is_mma, is_ldst, is_move = (
-            Signal(name=f"is_{name}", reset_less=True) for name in ("mma", "ldst", "move")
-        )
-        coming = self.instr.kind
-        with m.If(rests & ~buffer.o.valid):
-            m.d.sync += [
-                is_mma.eq(coming == InstrKind.MMA),
-                is_ldst.eq((coming == InstrKind.LOAD) | (coming == InstrKind.STORE)),
-                is_move.eq(coming == InstrKind.MOVE),
+        for name, split in (("mma", mma), ("ldst", ldst), ("move", move)):
+            with m.If(done[name]):
+                m.d.sync += walks[name].eq(0)
+            with m.If(self.start):
+                m.d.sync += walks[name].eq(comes[name])
+            m.d.comb += [
+                split.start.eq(~walks[name]),
+                split.fields.eq(self.instr[name]),
+                split.step.eq(walks[name] & buffer.i.ready),
             ]
-        m.d.comb += [
-            mma.start.eq(rests),
-            ldst.start.eq(rests),
-            move.start.eq(rests),
-            mma.fields.eq(self.instr.mma),
-            ldst.fields.eq(self.instr.ldst),
-            move.fields.eq(self.instr.move),
-            mma.step.eq(step & is_mma),
-            ldst.step.eq(step & is_ldst),
-            move.step.eq(step & is_move),
-        ]
+        along = Signal(reset_less=True)
+        with m.If(~walks["ldst"]):
+            m.d.sync += along.eq(~self.instr.ldst.down)
+        # What is offered is of that unit, even behind the walk.
+        is_ldst = Signal(reset_less=True)
+        with m.If(~walking & ~buffer.o.valid):
+            m.d.sync += is_ldst.eq(comes["ldst"])
 
         # One walk among those of a mma instruction.
         walked = Signal.like(mma.uop)
-        mma_done = Signal()
         words = Signal()
         m.d.comb += [walked.eq(mma.uop), mma_done.eq(mma.done)]
         for name, walk, on in self._word_walks():
             m.submodules[f"{name}_split"] = walk
             mine = Signal(name=f"is_{name}", reset_less=True)
             m.d.comb += [
-                walk.start.eq(rests),
+                walk.start.eq(~walks["mma"]),
                 walk.fields.eq(self.instr.mma),
-                walk.step.eq(step & is_mma & mine),
+                walk.step.eq(walks["mma"] & buffer.i.ready & mine),
             ]
-            with m.If(rests):
+            with m.If(~walks["mma"]):
                 m.d.sync += mine.eq(on)
             with m.If(mine):
                 m.d.comb += [
@@ -133,53 +126,54 @@ class SplitCounters(wiring.Component):
                 ]
         computes = ~walked.transposes if cfg.transposes else 1
         reads_c = computes & ~walked.op.overwrite
-        with m.Switch(self.kind):
-            with m.Case(InstrKind.MMA):
-                m.d.comb += [
-                    walk_valid.eq(1),
-                    walk_done.eq(mma_done),
-                    uop.uop.eq(walked),
-                    uop.read0.eq(walked.a.tile),
-                    uop.read1.eq(walked.b_tile),
-                    uop.write.eq(walked.c.tile),
-                    uop.reads0.eq(1),
-                    uop.reads1.eq(1),
-                    uop.writes.eq(1),
-                    uop.free0.eq(mma.free_a & ~words),
-                    uop.free1.eq(mma.free_b & ~words),
-                    uop.free_write.eq(mma.free_c & ~words),
-                    # All its tiles at once, so that its own results may land on x and y.
-                    uop.whole.eq(words),
-                    uop.new_c.eq(reads_c & walked.new_c),
-                    uop.held_c.eq(reads_c & ~walked.new_c),
-                ]
-            with m.Case(InstrKind.LOAD, InstrKind.STORE):
-                loads = self.kind == InstrKind.LOAD
-                m.d.comb += [
-                    walk_valid.eq(ldst.valid),
-                    walk_done.eq(ldst.done),
-                    uop.uop.eq(ldst.uop),
-                    uop.read0.eq(ldst.uop.tile),
-                    uop.write.eq(ldst.uop.tile),
-                    uop.reads0.eq(~loads),
-                    uop.writes.eq(loads),
-                    uop.free0.eq(ldst.free & ~loads),
-                    uop.free_write.eq(ldst.free & loads),
-                    uop.whole.eq(along),
-                ]
-            with m.Case(InstrKind.MOVE):
-                m.d.comb += [
-                    walk_valid.eq(1),
-                    walk_done.eq(move.done),
-                    uop.uop.eq(move.uop),
-                    uop.read0.eq(move.uop.src.tile),
-                    uop.write.eq(move.uop.dst.tile),
-                    uop.reads0.eq(move.uop.read),
-                    uop.writes.eq(move.uop.write),
-                    uop.free0.eq(move.free),
-                    uop.free_write.eq(move.free),
-                    uop.whole.eq(move.whole),
-                ]
+        of_mma, of_ldst, loads = (
+            Signal(name=name, reset_less=True) for name in ("of_mma", "of_ldst", "loads")
+        )
+        with m.If(~walking):
+            m.d.sync += [
+                of_mma.eq(comes["mma"]),
+                of_ldst.eq(comes["ldst"]),
+                loads.eq(coming == InstrKind.LOAD),
+            ]
+        with m.If(of_mma):
+            m.d.comb += [
+                uop.uop.eq(walked),
+                uop.read0.eq(walked.a.tile),
+                uop.read1.eq(walked.b_tile),
+                uop.write.eq(walked.c.tile),
+                uop.reads0.eq(1),
+                uop.reads1.eq(1),
+                uop.writes.eq(1),
+                uop.free0.eq(mma.free_a & ~words),
+                uop.free1.eq(mma.free_b & ~words),
+                uop.free_write.eq(mma.free_c & ~words),
+                # All its tiles at once, so that its own results may land on x and y.
+                uop.whole.eq(words),
+                uop.new_c.eq(reads_c & walked.new_c),
+                uop.held_c.eq(reads_c & ~walked.new_c),
+            ]
+        with m.Elif(of_ldst):
+            m.d.comb += [
+                uop.uop.eq(ldst.uop),
+                uop.read0.eq(ldst.uop.tile),
+                uop.write.eq(ldst.uop.tile),
+                uop.reads0.eq(~loads),
+                uop.writes.eq(loads),
+                uop.free0.eq(ldst.free & ~loads),
+                uop.free_write.eq(ldst.free & loads),
+                uop.whole.eq(along),
+            ]
+        with m.Else():
+            m.d.comb += [
+                uop.uop.eq(move.uop),
+                uop.read0.eq(move.uop.src.tile),
+                uop.write.eq(move.uop.dst.tile),
+                uop.reads0.eq(move.uop.read),
+                uop.writes.eq(move.uop.write),
+                uop.free0.eq(move.free),
+                uop.free_write.eq(move.free),
+                uop.whole.eq(move.whole),
+            ]
 
         # Of a row that crosses a line, two uops are made.
         row = buffer.o.payload.uop

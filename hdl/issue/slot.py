@@ -123,7 +123,6 @@ class Slot(wiring.Component):
         m.submodules.counters = counters = SplitCounters(cfg)
 
         valid = Signal()
-        kind = Signal(InstrKind, reset_less=True)
         kinds = Signal(len(InstrKind), reset_less=True)
         is_mma = kinds[InstrKind.MMA.value]
         adds = Signal(reset_less=True)
@@ -155,7 +154,6 @@ class Slot(wiring.Component):
         m.d.comb += [
             counters.start.eq(self.start),
             counters.instr.eq(self.instr),
-            counters.kind.eq(kind),
             counters.step.eq(takes),
             passes.eq(check_full & clear & ~spare_full),
             takes.eq(counters.valid & (~check_full | passes)),
@@ -332,7 +330,6 @@ class Slot(wiring.Component):
         # What is held beside that is taken while the slot is free, whether or not one comes.
         with m.If(~valid):
             m.d.sync += [
-                kind.eq(self.instr.kind),
                 kinds.eq(1 << Value.cast(self.instr.kind)),
                 adds.eq((self.instr.kind == InstrKind.MMA) & ~by_words(self.instr.mma.op, cfg)),
                 reads.eq(self.instr.reads),

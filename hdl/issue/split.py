@@ -337,7 +337,7 @@ class LdStSplit(wiring.Component):
             }
         )
         group_is = Signal(place, reset_less=True)
-        next_group_is = Signal(place)
+        next_group_is = Signal(place, reset_less=True)  # of the group behind it
         # And of the slice in it.
         slice_place = data.StructLayout(
             {
@@ -517,11 +517,8 @@ class LdStSplit(wiring.Component):
         ]
         registers = fields.registers if cfg.xuantie else None
 
-        later_group = Signal.like(group)
-        m.d.comb += [
-            later_group.eq(group + 1),
-            next_group_is.eq(place_of(later_group, down, last_active, last_named)),
-        ]
+        later_group = (group + 1)[: len(group)]
+        second_next = (group + 2)[: len(group)]
         later_slice = (slice_ + 1)[: len(slice_)]
         to_next_slice = [slice_.eq(later_slice), slice_is.eq(slice_place_of(later_slice))]
         first_slice = (
@@ -536,15 +533,21 @@ class LdStSplit(wiring.Component):
             slice_is.eq(first_slice_place_of(fields, next_group_is, *first_slice)),
             group.eq(later_group),
             group_is.eq(next_group_is),
+            next_group_is.eq(place_of(second_next, down, last_active, last_named)),
             group_tile.eq(next_group_tile),
         ]
         first_group_is = Signal(place)
-        m.d.comb += first_group_is.eq(place_of(C(0, 3), down, last_active, last_named))
+        second_group_is = Signal(place)
+        m.d.comb += [
+            first_group_is.eq(place_of(C(0, 3), down, last_active, last_named)),
+            second_group_is.eq(place_of(C(1, 3), down, last_active, last_named)),
+        ]
         to_first_group = [
             slice_.eq(0),
             slice_is.eq(first_slice_place_of(fields, first_group_is, *first_slice)),
             group.eq(0),
             group_is.eq(first_group_is),
+            next_group_is.eq(second_group_is),
             group_tile.eq(fields.tile),
         ]
 
@@ -645,6 +648,7 @@ class LdStSplit(wiring.Component):
                 ),
                 group.eq(0),
                 group_is.eq(start),
+                next_group_is.eq(place_of(C(1, 3), coming.down, start_active, start_named)),
                 group_tile.eq(coming.tile),
                 row.eq(0),
                 filling.eq(0),
