@@ -314,7 +314,7 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     anyone = _Chain(p, u.goes["mma"] & pair._here(uops["mma"].c), depth, "any_word_gone")
     timers = Cat(board(f"timer{n}") for n in range(cfg.all_tiles))
     timer = p.signal(timers.word_select(tile, len(board("timer0"))), "timer")
-    told = depth - Scoreboard.LATENCY  # for so many cycles the scoreboard tells of a result
+    told = depth - Scoreboard.latency(cfg)  # for so many cycles the scoreboard tells of a result
     gone = board("mac_c", tile_word(cfg))
     p.check("timer1", everyone.at[1] == (board("mac_c_gone") & (gone.tile == tile)))
     for age in range(2, told + 1):
@@ -608,6 +608,14 @@ TASKS = (
         about="the same with a third instruction between",
         parameters=_PARAMETERS.format(3, 8, 5),
         build=lambda: unbounded(_SLOTS.replace(slots=3), mac_depth=8, loop=5),
+        depth=2,
+        cover=20,
+    ),
+    Task(
+        name="hazards_block",
+        about="the same where tiles lie in block RAM",
+        parameters=_PARAMETERS.format(2, 7, 5),
+        build=lambda: unbounded(_SLOTS.replace(tile_memory="block"), mac_depth=7, loop=5),
         depth=2,
         cover=20,
     ),

@@ -25,6 +25,11 @@ def _delay(p: Proof, value: Value, cycles: int, name: str) -> Value:
     return value
 
 
+def kind_of(kinds: Value) -> Value:
+    """The number of the kind of an instruction whose `kinds` are one-hot."""
+    return Cat(kinds[1] | kinds[3], kinds[2] | kinds[3])
+
+
 # -- the scoreboard ---------------------------------------------------------------------------
 
 
@@ -34,9 +39,13 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     dut = Scoreboard(cfg, mac_depth=mac_depth, loop=loop, words=1)
     inside = p.add("board", dut, free=True)
     m = p.m
-    latency, word_latency = Scoreboard.LATENCY, Scoreboard.WORD_LATENCY
+    latency, word_latency = Scoreboard.latency(cfg), Scoreboard.WORD_LATENCY
     tile = p.const(cfg.tile_bits, "tile")
     p.assume("go_waits", ~dut.mac_go | dut.mac_waiting)
+
+    def told(value, name):
+        """`value` when the scoreboard tells of it."""
+        return p.past(value, f"{name}_before") if Scoreboard.tells_late(cfg) else value
 
     # Results land mac_depth cycles after the operand read. Who sees a tile free now reads it
     # LATENCY cycles later at the earliest, which must be after them.
@@ -45,7 +54,8 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     waits = dut.mac_waiting & dut.mac_writes & (dut.mac_c.tile == tile)
     busy = waits | Cat(landing[1:]).any()
     blocks = waits | Cat(landing[age] for age in range(1, mac_depth) if age + latency <= mac_depth)
-    p.check("accumulating", dut.accumulating.bit_select(tile, 1) == blocks.any())
+    blocks = told(blocks.any(), "blocks")
+    p.check("accumulating", dut.accumulating.bit_select(tile, 1) == blocks)
     any_goes = p.signal(dut.mac_go & dut.mac_writes, "any_goes")
     any_landing = [_delay(p, any_goes, n, f"any_goes{n}") for n in range(1, mac_depth)]
 
@@ -64,14 +74,15 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     for stage in range(Scoreboard.MOVE_STAGES):
         here = getattr(dut, f"move_write_tile{stage}") == tile
         moving = moving | (getattr(dut, f"move_writing{stage}") & here)
-    p.check("writing", dut.writing.bit_select(tile, 1) == ((out != 0) | load_waits | moving))
+    writes = told((out != 0) | load_waits | moving, "writes")
+    p.check("writing", dut.writing.bit_select(tile, 1) == writes)
 
     reading = dut.mac_waiting & ((dut.mac_a == tile) | (dut.mac_b == tile))
     for stage in range(2):
         here = getattr(dut, f"store_tile{stage}") == tile
         reading = reading | (getattr(dut, f"store_waiting{stage}") & here)
     reading = reading | (dut.move_reading & (dut.move_read_tile == tile))
-    p.check("reading", dut.reading.bit_select(tile, 1) == reading)
+    p.check("reading", dut.reading.bit_select(tile, 1) == told(reading, "reads"))
     p.check(
         "idle_is_quiet",
         ~dut.idle | ~(busy | load_waits | moving | reading | Cat(any_landing).any()),
@@ -284,7 +295,7 @@ class Units:
                 cfg,
                 counters[n],
                 n,
-                kind=slot("kind"),
+                kind=kind_of(slot("kinds")),
                 valid=slot("valid"),
                 start=self.dispatched & self.chosen[n],
                 reads=self.instruction.reads,
@@ -354,7 +365,7 @@ def goes_on(u: Units, stages: list[Stages], before: list[Signal]) -> None:
             p.check(f"{name}_open", inside(f"{name}_open") == ~locked.any())
         for n in range(count):
             # A lock is of a burst that goes on.
-            kind = slots[n]("kind")
+            kind = kind_of(slots[n]("kinds"))
             p.check(
                 f"{name}_lock{n}",
                 ~locked[n] | (u.valid[n] & (Value.cast(kind) == kinds[name].value)),
@@ -498,6 +509,15 @@ TASKS = (
         quick=True,
     ),
     Task(
+        name="scoreboard_block",
+        about="the same where it tells of tiles a cycle late",
+        parameters="4 tiles of 2 words in block RAM, MAC depth 8, loop 6",
+        build=lambda: scoreboard(_SLOTS.replace(tile_memory="block"), mac_depth=8, loop=6),
+        depth=10,
+        cover=15,
+        quick=True,
+    ),
+    Task(
         name="counters",
         about="the split counters of a slot keep the contract of walks",
         parameters="4 tiles, rows 4 x 64 bit, words of 2 rows; instructions of two tiles",
@@ -522,8 +542,8 @@ MUTANTS = (
         "scoreboard",
         (
             "a result lands a cycle too soon",
-            "max(0, self.mac_depth - self.LATENCY - 1)",
-            "max(0, self.mac_depth - self.LATENCY - 2)",
+            "max(0, self.mac_depth - self.latency(cfg) - 1)",
+            "max(0, self.mac_depth - self.latency(cfg) - 2)",
         ),
         (
             "idle before the last result has landed",

@@ -36,7 +36,8 @@ class Scoreboard(wiring.Component):
     move_reading, move_read_tile : a move uop not yet read.
     move_writing{0..3}, move_write_tile{0..3} : move uops not yet written.
     word, word_busy : C words; checked now, it would miss a result in flight.
-    writing : tiles that something in flight will write, mma results apart.
+    writing : tiles that something in flight will write, mma results apart. This and the next two
+        come a cycle later where `tells_late`.
     accumulating : tiles that mma results in flight will write.
     reading : tiles that something issued has still to read.
     idle : nothing is in flight but loads, of which the load pipe knows.
@@ -45,10 +46,21 @@ class Scoreboard(wiring.Component):
     """
 
     MOVE_STAGES = 4
-    LATENCY = 4
-    """Cycles from what the scoreboard says of tiles to the first uop issued that is due to it."""
     WORD_LATENCY = 3
     """Likewise of words."""
+
+    @staticmethod
+    def latency(cfg: Config) -> int:
+        """Cycles from when a tile is seen to be in flight to the first uop due to that."""
+        return 5 if Scoreboard.tells_late(cfg) else 4
+
+    @staticmethod
+    def tells_late(cfg: Config) -> bool:
+        """Where tiles lie in block RAM, what it says of them takes a register.
+
+        Slots give up a claim a cycle after they issued a uop, so nothing is missed in between.
+        """
+        return cfg.tile_memory == "block"
 
     def __init__(self, cfg: Config, *, mac_depth: int, loop: int, words: int):
         self.cfg = cfg
@@ -99,7 +111,7 @@ class Scoreboard(wiring.Component):
         mac_c = Signal(tile_word(cfg), reset_less=True)
         m.d.comb += mac_c_waiting.eq(self.mac_waiting & self.mac_writes)
         m.d.sync += [mac_c_gone.eq(self.mac_go & self.mac_writes), mac_c.eq(self.mac_c)]
-        timer_most = max(0, self.mac_depth - self.LATENCY - 1)
+        timer_most = max(0, self.mac_depth - self.latency(cfg) - 1)
         pending = Signal(tiles)
         for index in range(tiles):
             timer = Signal(range(timer_most + 1), name=f"timer{index}")
@@ -116,7 +128,8 @@ class Scoreboard(wiring.Component):
             m.d.sync += to_land.eq(self.mac_depth - 2)
         with m.Elif(landing):
             m.d.sync += to_land.eq(to_land - 1)
-        m.d.comb += self.accumulating.eq(pending | _one_hot(mac_c_waiting, self.mac_c.tile, tiles))
+        tells = m.d.sync if self.tells_late(cfg) else m.d.comb
+        tells += self.accumulating.eq(pending | _one_hot(mac_c_waiting, self.mac_c.tile, tiles))
 
         # Loads return in any order: count what is out for each tile (each row in up to two parts).
         loading = Signal(tiles)
@@ -160,11 +173,8 @@ class Scoreboard(wiring.Component):
         reading = reads[0]
         for mask in reads[1:]:
             reading = reading | mask
-        m.d.comb += [
-            self.writing.eq(writing),
-            self.reading.eq(reading),
-            self.idle.eq(~busy.any()),
-        ]
+        tells += [self.writing.eq(writing), self.reading.eq(reading)]
+        m.d.comb += self.idle.eq(~busy.any())
 
         # The words whose results a C read started now would miss, youngest first (the shift list
         # of seed 001 4.2.2). A uop checked in this cycle reads its operands some cycles later, so
