@@ -374,6 +374,41 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     )
     waits_mma = p.signal(of_x("mma") & (mma.c.tile == tile), "x_mma_waits")
 
+    if Scoreboard.tells_late(cfg):
+        # What is in an issue register is told of, or the slot still claims it.
+        told_of = {name: bit(board(name)) for name in ("accumulating", "writing", "reading")}
+
+        def held(claims: str) -> Value:
+            return Cat(
+                pair.slot[_X][n] & (u.valid[n] | slots[n]("was_issued")) & bit(slots[n](claims))
+                for n in range(count)
+            ).any()
+
+        for age in range(1, told + 2):
+            p.check(f"told_of{age}", ~everyone.at[age] | told_of["accumulating"])
+        for n in range(LOADS):
+            p.check(f"load{n}_told_of", ~out[n] | told_of["writing"])
+        p.check("retired_told_of", ~retired | told_of["writing"])
+        p.check("moving_told_of", ~Cat(pair.moving_here).any() | told_of["writing"])
+        p.check("row_told_of", ~(pair.row_waits & (pair.row_tile == tile)) | told_of["reading"])
+        for name, issued, claims in (
+            ("accumulating", of_x("mma") & (mma.c.tile == tile), "writes"),
+            (
+                "writing",
+                (of_x("load") & (load.tile == tile))
+                | (of_x("move") & move.write & (move.dst.tile == tile)),
+                "writes",
+            ),
+            (
+                "reading",
+                (of_x("mma") & ((mma.a.tile == tile) | (mma.b_tile == tile)))
+                | (of_x("store") & (store.tile == tile))
+                | (of_x("move") & move.read & (move.src.tile == tile)),
+                "reads",
+            ),
+        ):
+            p.check(f"x_told_of_{name}", ~issued | told_of[name] | held(claims))
+
     # -- and once Y was let near the tile, does not --------------------------------------------
     is_mma = [walk.is_kind(InstrKind.MMA) for walk in u.walks]
     x_claims_results = p.signal(

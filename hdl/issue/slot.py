@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop, slot_uop, tile_word
 from .counters import SplitCounters, by_words
+from .scoreboard import Scoreboard
 
 __all__ = ["CHECKED", "Slot", "mma_waits"]
 
@@ -46,6 +47,8 @@ class Slot(wiring.Component):
     -------
     start, instr : take an instruction (only while not `valid`).
     valid : occupied.
+    holds : its claims hold: while it is occupied, and where the scoreboard tells late, until that
+        knows of the last uop.
     kinds : one-hot, the unit that its uops want; by `InstrKind`.
     adds : it is a mma that claims its results tile by tile.
     ready : the uop on offer may issue now.
@@ -87,6 +90,7 @@ class Slot(wiring.Component):
                 "start": In(1),
                 "instr": In(instr(cfg)),
                 "valid": Out(1),
+                "holds": Out(1),
                 "kinds": Out(len(InstrKind)),
                 "adds": Out(1),
                 "ready": Out(1),
@@ -295,17 +299,19 @@ class Slot(wiring.Component):
         ]
 
         # -- the instruction -----------------------------------------------------------------------
+        was_issued = Signal()
+        holds = (valid | was_issued) if Scoreboard.tells_late(cfg) else valid
         m.d.comb += [
             self.valid.eq(valid),
+            self.holds.eq(holds),
             self.kinds.eq(kinds),
             self.adds.eq(adds),
-            self.reads.eq(Mux(valid, reads, 0)),
-            self.writes.eq(Mux(valid, writes, 0)),
+            self.reads.eq(Mux(holds, reads, 0)),
+            self.writes.eq(Mux(holds, writes, 0)),
         ]
 
         # Claims are given up a cycle later, so that the choice among slots ends in few registers.
         issued = Signal(slot_uop(cfg), reset_less=True)
-        was_issued = Signal()
         m.d.sync += [was_issued.eq(self.step), issued.eq(offer)]
 
         def drop(claims, free, tile):

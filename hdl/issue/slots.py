@@ -200,18 +200,19 @@ class Slots(wiring.Component):
         for index, slot in enumerate(slots):
             others = [q for q in range(count) if q != index]
             before = {q: older[index][q] & slots[q].valid for q in others}
+            claims = {q: older[index][q] & slots[q].holds for q in others}
             writes = Signal(cfg.all_tiles, name=f"older_writes{index}")
             results = Signal(cfg.all_tiles, name=f"older_results{index}")
             reads = Signal(cfg.all_tiles, name=f"older_reads{index}")
             mma = {q: slots[q].kinds[InstrKind.MMA.value] for q in others}
-            results_of = {q: Mux(before[q] & mma[q], slots[q].writes, 0) for q in others}
+            results_of = {q: Mux(claims[q] & mma[q], slots[q].writes, 0) for q in others}
             if others:
                 m.d.comb += [
                     writes.eq(
-                        _or_all([Mux(before[q] & ~mma[q], slots[q].writes, 0) for q in others])
+                        _or_all([Mux(claims[q] & ~mma[q], slots[q].writes, 0) for q in others])
                     ),
                     results.eq(_or_all(list(results_of.values()))),
-                    reads.eq(_or_all([Mux(before[q], slots[q].reads, 0) for q in others])),
+                    reads.eq(_or_all([Mux(claims[q], slots[q].reads, 0) for q in others])),
                 ]
             m.d.comb += [
                 slot.block_read.eq(board.writing | board.accumulating | writes | results),
