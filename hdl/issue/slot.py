@@ -58,9 +58,9 @@ class Slot(wiring.Component):
     reads, writes : claims left.
     block_read, block_write : tiles that this slot must not yet read; write. Only the check of the
         next cycle knows them.
-    results, older_mma, turns : for each other slot: what it claimed to write in the cycle before;
-        it is an older mma, to whose results this one may add (`block_write` leaves them out if
-        `adds`); and it uses the transposes.
+    results, older_mma, was_older, turns : for each other slot: what it claimed to write in the
+        cycle before; it is an older mma, to whose results this one may add (`block_write` leaves
+        them out if `adds`), and was in the cycle before; and it uses the transposes.
     ending, leaves : for each other slot, its last uop is on offer or will be in the next cycle; it
         issues in this cycle.
     word : C's words of the uops that may be checked: the one that waits for it, and the next.
@@ -107,6 +107,7 @@ class Slot(wiring.Component):
                 "block_write": In(cfg.all_tiles),
                 "results": In(data.ArrayLayout(cfg.all_tiles, others)),
                 "older_mma": In(others),
+                "was_older": In(others),
                 "turns": In(others),
                 "ending": In(others),
                 "leaves": In(others),
@@ -153,6 +154,7 @@ class Slot(wiring.Component):
 
         # -- from the split counters to the check, and on --------------------------------------
         clear = Signal()  # nothing older needs the tiles of the uop that is checked
+        clear_of_tiles, clear_of_words = Signal(), Signal()
         passes = Signal()  # from the check to the offer
         takes = Signal()  # from the split counters to the check
         m.d.comb += [
@@ -161,6 +163,7 @@ class Slot(wiring.Component):
             counters.step.eq(takes),
             passes.eq(check_full & clear & ~spare_full),
             takes.eq(counters.valid & (~check_full | passes)),
+            clear.eq(clear_of_tiles & clear_of_words),
         ]
         with m.If(passes):
             m.d.sync += check_full.eq(0)
@@ -224,8 +227,8 @@ class Slot(wiring.Component):
             )
 
         def adds_to_of(uop):
-            """The older mma to whose results it adds."""
-            return Cat(adds & self.older_mma[q] & has(self.results[q], uop.write) for q in others)
+            """The older mma to whose results it adds, or added up to now."""
+            return Cat(adds & self.was_older[q] & has(self.results[q], uop.write) for q in others)
 
         def word_waits(uop, number):
             """A result for its word of C is on the way."""
@@ -244,16 +247,17 @@ class Slot(wiring.Component):
             # Of both uops it may be, as which one it is is known late.
             Cat(operands, target).eq(Mux(again, blocked(check), blocked(counters.uncut))),
             adds_to.eq(Mux(again, adds_to_of(check), adds_to_of(counters.uncut))),
-            follows.eq(adds_to | Mux(self.transposes, self.turns, 0)),
+            follows.eq((adds_to & self.older_mma) | Mux(self.transposes, self.turns, 0)),
             results.eq((follows & ~self.ending).any()),
             self.word[0].eq(self._mma(check).c),
             self.word[1].eq(self._mma(counters.uncut).c),
             word.eq(Mux(again, word_waits(check, 0), word_waits(counters.uncut, 1))),
         ]
-        free = Signal()
-        m.d.comb += free.eq((won | ~(operands | target)) & ~results & ~word)
         with m.If(again | takes):
-            m.d.sync += clear.eq(free)
+            m.d.sync += [
+                clear_of_tiles.eq((won | ~(operands | target)) & ~results),
+                clear_of_words.eq(~word),
+            ]
         with m.If(passes):
             m.d.sync += granted.eq(~(check.free0 | check.free_write))
 
@@ -345,8 +349,10 @@ class Slot(wiring.Component):
         # -- for those who watch -------------------------------------------------------------------
         # A uop that was blocked is told to wait for that until it issues.
         why = Signal.like(self.waits)
+        free = Signal()
         told = Signal.like(self.waits)
         m.d.comb += [
+            free.eq(~why.as_value().any()),
             why.operands.eq(operands & ~won),
             why.c_tile.eq((target & ~won) | results),
             why.c_word.eq(word),

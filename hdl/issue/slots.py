@@ -232,10 +232,13 @@ class Slots(wiring.Component):
                 slot.word_busy.eq(board.word_busy.word_select(index, CHECKED)),
                 slot.replaced.eq(Cat(mma_grants[q] for q in others).any()),
             ]
+            was_older = Signal(max(1, len(others)), name=f"was_older{index}")
+            m.d.sync += was_older.eq(Cat(before[q] & mma[q] for q in others))
             for number, q in enumerate(others):
                 m.d.comb += [
                     slot.results[number].eq(claimed[q]),
                     slot.older_mma[number].eq(before[q] & mma[q]),
+                    slot.was_older[number].eq(was_older[number]),
                     slot.turns[number].eq(before[q] & slots[q].transposes),
                     slot.ending[number].eq(slots[q].ends),
                     slot.leaves[number].eq(mma_grants[q] & slots[q].last),
