@@ -10,16 +10,15 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.config import Config
 from hdl.interfaces import l2_read_members, l2_write_members
+from hdl.l2.buffer import StreamBuffer
 from hdl.registers import KeptRegister
 
-__all__ = ["REQUESTS", "L2Memory", "check_size"]
+__all__ = ["L2Memory", "check_size"]
 
-REQUESTS = 4
-"""Requests, and answers to writes, that wait on a channel."""
 BEATS = 16
 """Beats of read data on their way through the memory and behind it; with six, reads fall behind."""
-_MEMORY_STAGES = 2 + 2
-"""Registers from a beat's address to its data: two before the memory, in it, behind it."""
+_MEMORY_STAGES = 2 + 3
+"""Registers from a beat's address to its data: two before the memory, in it, two behind it."""
 
 
 def check_size(cfg: Config, size: int) -> None:
@@ -102,8 +101,8 @@ class L2Memory(wiring.Component):
     """
 
     READ_LATENCY = 9
-    WRITE_LATENCY = 2
-    BYTE_LATENCY = 6
+    WRITE_LATENCY = 1
+    BYTE_LATENCY = 7
 
     def __init__(self, cfg: Config, size: int):
         self.cfg = cfg
@@ -137,22 +136,20 @@ class L2Memory(wiring.Component):
             {"id": self.cfg.id_bits, "last": 1, "err": 1, "data": self.cfg.bus_bits}
         )
 
-    def _queue(self, m: Module, name: str, channel: str) -> tuple[SyncFIFOBuffered, data.View]:
+    def _requests(self, m: Module, name: str, channel: str) -> StreamBuffer:
         """The requests of a channel ("r" or "w"), oldest first."""
-        layout = self._request()
-        queue = SyncFIFOBuffered(width=layout.size, depth=REQUESTS)
-        m.submodules[name] = queue
+        m.submodules[name] = requests = StreamBuffer(self._request())
         addr = getattr(self, f"dsa_pad_req_{channel}addr")
-        new = data.View(layout, queue.w_data)
+        new = requests.i.payload
         m.d.comb += [
             new.word.eq(addr[self.cfg.bus_bytes_log2 : self.size_log2]),
             new.outside.eq(addr[self.size_log2 :].any()),
             new.len.eq(getattr(self, f"dsa_pad_req_{channel}len")),
             new.id.eq(getattr(self, f"dsa_pad_req_{channel}id")),
-            queue.w_en.eq(getattr(self, f"dsa_pad_req_{channel}valid")),
-            getattr(self, f"pad_dsa_req_{channel}ready").eq(queue.w_rdy),
+            requests.i.valid.eq(getattr(self, f"dsa_pad_req_{channel}valid")),
+            getattr(self, f"pad_dsa_req_{channel}ready").eq(requests.i.ready),
         ]
-        return queue, data.View(layout, queue.r_data)
+        return requests
 
     def elaborate(self, platform):
         m = Module()
@@ -160,22 +157,23 @@ class L2Memory(wiring.Component):
         lane_bits = cfg.bus_bytes_log2
         word_bits = self.size_log2 - lane_bits
 
-        # -- writes: three register stages before the memory --------------------------------------
-        requests, head = self._queue(m, "write_requests", "w")
-        m.submodules.answers = answers = SyncFIFOBuffered(width=cfg.id_bits + 1, depth=REQUESTS)
+        # -- writes: four register stages before the memory ---------------------------------------
+        requests = self._requests(m, "write_requests", "w")
+        head = requests.o.payload
+        m.submodules.answers = answers = StreamBuffer(cfg.id_bits + 1)
         beat = Signal(cfg.len_bits)
         last = Signal()
         take = Signal()
         m.d.comb += [
             last.eq(beat == head.len),
-            self.pad_dsa_req_wdready.eq(requests.r_rdy & answers.w_rdy),
+            self.pad_dsa_req_wdready.eq(requests.o.valid & answers.i.ready),
             take.eq(self.pad_dsa_req_wdready & self.dsa_pad_req_wdvalid),
-            requests.r_en.eq(take & last),
-            answers.w_en.eq(take & last),
-            answers.w_data.eq(Cat(head.id, head.outside)),
-            self.pad_dsa_resp_wvalid.eq(answers.r_rdy),
-            answers.r_en.eq(self.dsa_pad_resp_wready),
-            Cat(self.pad_dsa_resp_wid, self.pad_dsa_resp_werr).eq(answers.r_data),
+            requests.o.ready.eq(take & last),
+            answers.i.valid.eq(take & last),
+            answers.i.payload.eq(Cat(head.id, head.outside)),
+            self.pad_dsa_resp_wvalid.eq(answers.o.valid),
+            answers.o.ready.eq(self.dsa_pad_resp_wready),
+            Cat(self.pad_dsa_resp_wid, self.pad_dsa_resp_werr).eq(answers.o.payload),
         ]
         with m.If(take):
             m.d.sync += beat.eq(Mux(last, 0, beat + 1))
@@ -189,66 +187,97 @@ class L2Memory(wiring.Component):
             mask.eq(Mux(take & ~head.outside, self.dsa_pad_req_wstrb, 0)),
             writing.eq(take & ~head.outside),
         ]
-        with m.If(self.byte_write):
+        byte_addr = Signal(self.size_log2, reset_less=True)
+        byte_in = Signal(8, reset_less=True)
+        byte_write, by_byte = Signal(), Signal()
+        m.d.sync += [
+            byte_addr.eq(self.byte_addr),
+            byte_in.eq(self.byte_in),
+            byte_write.eq(self.byte_write),
+            by_byte.eq(self.byte_select),
+        ]
+        with m.If(byte_write):
             m.d.sync += [
-                word.eq(self.byte_addr[lane_bits:]),
-                content.eq(self.byte_in.replicate(cfg.bus_bytes)),
-                mask.eq(1 << self.byte_addr[:lane_bits]),
+                word.eq(byte_addr[lane_bits:]),
+                content.eq(byte_in.replicate(cfg.bus_bytes)),
+                mask.eq(1 << byte_addr[:lane_bits]),
             ]
-        late_word = Signal(word_bits, reset_less=True)
-        late_mask = Signal(cfg.bus_bytes)
-        late_content = Signal(cfg.bus_bits, reset_less=True)
-        m.d.sync += [late_word.eq(word), late_mask.eq(mask), late_content.eq(content)]
+        lane_word, lane_mask, lane_content = word, mask, content
+        was_writing = Signal()
+        m.d.sync += was_writing.eq(writing)
+        for stage in range(2):
+            word_q = Signal(word_bits, name=f"word{stage}", reset_less=True)
+            mask_q = Signal(cfg.bus_bytes, name=f"mask{stage}")
+            content_q = Signal(cfg.bus_bits, name=f"content{stage}", reset_less=True)
+            m.d.sync += [word_q.eq(lane_word), mask_q.eq(lane_mask), content_q.eq(lane_content)]
+            lane_word, lane_mask, lane_content = word_q, mask_q, content_q
 
         # -- reads: a beat's address, then registers on both sides of the memory. They never stop: a
         # -- beat that starts has its place among those that wait for the core
-        requests, head = self._queue(m, "read_requests", "r")
+        requests = self._requests(m, "read_requests", "r")
+        head = requests.o.payload
         layout = self._beat()
         m.submodules.beats = beats = SyncFIFOBuffered(width=layout.size, depth=BEATS)
         asked = Signal()
         address = Signal(word_bits, reset_less=True)
         left = Signal(cfg.len_bits, reset_less=True)  # beats behind this one
+        final = Signal()  # there are none
         ask = Signal(data.StructLayout({"id": cfg.id_bits, "err": 1}), reset_less=True)
         fetch = Signal()
         taken = Signal()
         room = Signal(range(BEATS + 1), init=BEATS)
+        has_room = Signal()
+        # The write in its second stage gets to the memory together with this read. Which address
+        # this one would be was not known when the write was in its first: there were three.
+        clash = Signal()
+        of_head, of_next, of_same = Signal(), Signal(), Signal()
+        loaded, stepped = Signal(), Signal()
+        m.d.sync += [
+            of_head.eq(word == head.word),
+            of_next.eq(word == (address + 1)[:word_bits]),
+            of_same.eq(word == address),
+            loaded.eq(requests.o.ready),
+            stepped.eq(fetch),
+        ]
         m.d.comb += [
-            # The write in its first stage gets to the memory together with this read.
-            fetch.eq(asked & (room != 0) & ~(writing & (word == address))),
+            clash.eq(was_writing & Mux(loaded, of_head, Mux(stepped, of_next, of_same))),
+            fetch.eq(asked & has_room & ~clash),
             taken.eq(beats.r_rdy & self.dsa_pad_resp_rready),
-            requests.r_en.eq(~asked | (fetch & (left == 0))),
+            requests.o.ready.eq(~asked | (fetch & final)),
         ]
         was_taken = Signal()
-        m.d.sync += [was_taken.eq(taken), room.eq(room + was_taken - fetch)]
-        with m.If(requests.r_en):
+        m.d.sync += [
+            was_taken.eq(taken),
+            room.eq(room + was_taken - stepped),
+            has_room.eq(room > 2),  # it does not tell of the last two yet
+        ]
+        with m.If(requests.o.ready):
             m.d.sync += [
-                asked.eq(requests.r_rdy),
+                asked.eq(requests.o.valid),
                 address.eq(head.word),
                 left.eq(head.len),
+                final.eq(head.len == 0),
                 ask.id.eq(head.id),
                 ask.err.eq(head.outside),
             ]
         with m.Elif(fetch):
-            m.d.sync += [address.eq(address + 1), left.eq(left - 1)]
+            m.d.sync += [address.eq(address + 1), left.eq(left - 1), final.eq(left == 1)]
 
-        by_byte = Signal()
         memory_address = Signal(word_bits, reset_less=True)
-        m.d.sync += [
-            by_byte.eq(self.byte_select),
-            memory_address.eq(Mux(by_byte, self.byte_addr[lane_bits:], address)),
-        ]
+        m.d.sync += memory_address.eq(Mux(by_byte, byte_addr[lane_bits:], address))
         read_data = []
         for index in range(cfg.bus_bytes):
             m.submodules[f"lane{index}"] = lane = ByteLane(self.size // cfg.bus_bytes)
             m.d.comb += [
-                lane.write.eq(late_mask[index]),
-                lane.write_addr.eq(late_word),
-                lane.write_data.eq(late_content.word_select(index, 8)),
+                lane.write.eq(lane_mask[index]),
+                lane.write_addr.eq(lane_word),
+                lane.write_data.eq(lane_content.word_select(index, 8)),
                 lane.read_addr.eq(memory_address),
             ]
             read_data.append(lane.read_data)
+        fresh = Signal(cfg.bus_bits, reset_less=True)
         found = Signal(layout, reset_less=True)
-        valid, tags = fetch, Cat(ask.id, left == 0, ask.err)
+        valid, tags = fetch, Cat(ask.id, final, ask.err)
         for stage in range(_MEMORY_STAGES):
             valid_q = Signal(name=f"valid{stage}")
             m.d.sync += valid_q.eq(valid)
@@ -257,7 +286,11 @@ class L2Memory(wiring.Component):
                 tags_q = Signal(len(tags), name=f"tags{stage}", reset_less=True)
                 m.d.sync += tags_q.eq(tags)
                 tags = tags_q
-        m.d.sync += [Cat(found.id, found.last, found.err).eq(tags), found.data.eq(Cat(read_data))]
+        m.d.sync += [
+            fresh.eq(Cat(read_data)),
+            Cat(found.id, found.last, found.err).eq(tags),
+            found.data.eq(fresh),
+        ]
         first = data.View(layout, beats.r_data)
         m.d.comb += [
             beats.w_en.eq(valid),
@@ -269,5 +302,5 @@ class L2Memory(wiring.Component):
             self.pad_dsa_resp_rerr.eq(first.err),
             self.pad_dsa_resp_rdata.eq(first.data),
         ]
-        m.d.sync += self.byte_out.eq(found.data.word_select(self.byte_addr[:lane_bits], 8))
+        m.d.sync += self.byte_out.eq(found.data.word_select(byte_addr[:lane_bits], 8))
         return m
