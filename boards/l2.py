@@ -187,11 +187,12 @@ class L2Memory(wiring.Component):
             mask.eq(Mux(take & ~head.outside, self.dsa_pad_req_wstrb, 0)),
             writing.eq(take & ~head.outside),
         ]
-        byte_addr = Signal(self.size_log2, reset_less=True)
+        m.submodules.byte_addr = byte_register = KeptRegister(self.size_log2)
+        byte_addr = byte_register.q
         byte_in = Signal(8, reset_less=True)
         byte_write, by_byte = Signal(), Signal()
+        m.d.comb += byte_register.d.eq(self.byte_addr)
         m.d.sync += [
-            byte_addr.eq(self.byte_addr),
             byte_in.eq(self.byte_in),
             byte_write.eq(self.byte_write),
             by_byte.eq(self.byte_select),
@@ -203,8 +204,6 @@ class L2Memory(wiring.Component):
                 mask.eq(1 << byte_addr[:lane_bits]),
             ]
         lane_word, lane_mask, lane_content = word, mask, content
-        was_writing = Signal()
-        m.d.sync += was_writing.eq(writing)
         for stage in range(2):
             word_q = Signal(word_bits, name=f"word{stage}", reset_less=True)
             mask_q = Signal(cfg.bus_bytes, name=f"mask{stage}")
@@ -226,30 +225,24 @@ class L2Memory(wiring.Component):
         fetch = Signal()
         taken = Signal()
         room = Signal(range(BEATS + 1), init=BEATS)
-        has_room = Signal()
-        # The write in its second stage gets to the memory together with this read. Which address
-        # this one would be was not known when the write was in its first: there were three.
-        clash = Signal()
-        of_head, of_next, of_same = Signal(), Signal(), Signal()
-        loaded, stepped = Signal(), Signal()
-        m.d.sync += [
-            of_head.eq(word == head.word),
-            of_next.eq(word == (address + 1)[:word_bits]),
-            of_same.eq(word == address),
-            loaded.eq(requests.o.ready),
-            stepped.eq(fetch),
-        ]
+        may = Signal()
         m.d.comb += [
-            clash.eq(was_writing & Mux(loaded, of_head, Mux(stepped, of_next, of_same))),
-            fetch.eq(asked & has_room & ~clash),
+            fetch.eq(asked & may),
             taken.eq(beats.r_rdy & self.dsa_pad_resp_rready),
-            requests.o.ready.eq(~asked | (fetch & final)),
+            requests.o.ready.eq(~asked | (may & final)),
         ]
         was_taken = Signal()
+        fetched = Signal()
+        # A write that is in its first stage now gets to the memory together with the read that
+        # `may` allows. That is one of three; any of them waits.
+        clash = Signal()
+        following = (address + 1)[:word_bits]
+        m.d.comb += clash.eq(Cat(word == read for read in (head.word, address, following)).any())
         m.d.sync += [
             was_taken.eq(taken),
-            room.eq(room + was_taken - stepped),
-            has_room.eq(room > 2),  # it does not tell of the last two yet
+            fetched.eq(fetch),
+            room.eq(room + was_taken - fetched),
+            may.eq((room > 2) & ~(writing & clash)),  # `room` does not tell of two reads yet
         ]
         with m.If(requests.o.ready):
             m.d.sync += [

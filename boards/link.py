@@ -115,7 +115,7 @@ class Link(wiring.Component):
         # some of them a few cycles behind what they tell of.
         answering = Signal()  # the frame goes to the PC, otherwise it comes from there
         step = Signal()  # a byte of it has come or gone
-        mark, head, body, rest = parts = [Signal(name=f"in_{name}") for name in _PARTS]
+        mark, head, body, tail = parts = [Signal(name=f"in_{name}") for name in _PARTS]
         place = Signal(16)  # of the byte in its part
         after = Signal(16)
         whole = Signal()
@@ -133,12 +133,12 @@ class Link(wiring.Component):
         longest = SILENCE_BYTES * 10 * self.divisor
         silence = Signal(range(longest + 1))
         silent = Signal()
-        done = Signal()
+        done = Signal()  # a request is here and has its status
         m.d.sync += [
             step.eq(Mux(answering, self.bytes.valid & self.bytes.ready, self.byte_valid)),
             after.eq(place + 1),
             whole.eq(after == length),
-            ends.eq((head & (place == HEAD_BYTES - 1)) | (body & whole) | (rest & place[0])),
+            ends.eq((head & (place == HEAD_BYTES - 1)) | (body & whole) | (tail & place[0])),
             empty.eq(length == 0),
             too_long.eq(length > MAX_BODY),
             marked.eq(self.byte == REQUEST_MARK),
@@ -172,10 +172,10 @@ class Link(wiring.Component):
                     with m.Else():
                         m.d.sync += [status.eq(Status.CHECKSUM), answering.eq(1)]
             with m.State("do"):
-                m.d.comb += done.eq(1)
                 m.d.sync += [status.eq(fault), answering.eq(1)]
                 m.next = "mark"
         m.d.sync += [part.eq(fsm.ongoing(name)) for part, name in zip(parts, _PARTS, strict=True)]
+        m.d.sync += done.eq(fsm.ongoing("do"))
         with m.If(mark):
             m.d.sync += place.eq(0)
         with m.Elif(step):
@@ -199,8 +199,8 @@ class Link(wiring.Component):
         due = Signal()  # a byte for memory, or the last one of an entry, is there
         misses = Signal()
         outside = Signal()  # something did not fit
-        rests = Signal()  # no program runs
-        disturbs = Signal()  # one did when something was to be written
+        disturbs = Signal()  # a program ran when something was to be written
+        rests = Signal()  # none runs, nor did
 
         def doing(*ops: Op) -> Signal:
             """A register: the request is one of these."""
@@ -224,7 +224,7 @@ class Link(wiring.Component):
             to_low.eq(coming & (place[2:] == 0)),
             to_high.eq(coming & (place[2:] == 1)),
             moves.eq(coming & (place[2:] != 0)),
-            rests.eq(~self.running),
+            rests.eq(~(self.running | disturbs)),
             entry_ends.eq(entry_byte == ENTRY_BYTES - 1),
             entry_step.eq(step & moves & programming),
             due.eq(step & moves & (writing | (programming & entry_ends))),
@@ -301,14 +301,14 @@ class Link(wiring.Component):
             m.d.sync += fault.eq(Status.UNKNOWN)
         with m.Elif(misfit):
             m.d.sync += fault.eq(Status.RANGE)
-        with m.Elif((~rests | disturbs) & needs_rest & ~again):
+        with m.Elif(~rests & needs_rest & ~again):
             m.d.sync += fault.eq(Status.BUSY)
         with m.Elif(beyond):
             m.d.sync += fault.eq(Status.RANGE)
         held = Signal(8 * RunState.SIZE, reset_less=True)  # all of it from one cycle
         reset_left = Signal(range(_RESET_CYCLES))
         m.d.comb += [self.count.eq(low), self.run.eq(high), self.core_reset.eq(reset_left != 0)]
-        m.d.sync += self.start.eq(done & starting & ~again & (fault == Status.OK))
+        m.d.sync += self.start.eq(done & starting & ~again & (status == Status.OK))
         with m.If(done):
             m.d.sync += held.eq(
                 Cat(
@@ -318,7 +318,7 @@ class Link(wiring.Component):
                     self.cycles,
                 )
             )
-        with m.If(done & resetting & (fault == Status.OK)):
+        with m.If(done & resetting & (status == Status.OK)):
             m.d.sync += reset_left.eq(_RESET_CYCLES - 1)
         with m.Elif(reset_left != 0):
             m.d.sync += reset_left.eq(reset_left - 1)

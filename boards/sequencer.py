@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.config import Config
 from hdl.interfaces import host_members, host_response
+from hdl.registers import KeptRegister
 
 from .protocol import ENTRY_BYTES, RESULT_BYTES
 
@@ -155,7 +156,7 @@ class Sequencer(wiring.Component):
         with m.Elif(answered):
             m.d.sync += [self.responses.eq(self.responses + 1), self.cycles.eq(answer.cycle)]
         lane_bits = RESULT_BYTES.bit_length() - 1
-        lane = Signal(lane_bits, reset_less=True)
+        m.submodules.lane = lane = KeptRegister(lane_bits)
         found = Signal(layout.size, reset_less=True)
         m.d.comb += [
             write.addr.eq(self.responses),
@@ -163,11 +164,11 @@ class Sequencer(wiring.Component):
             write.en.eq(answered),
             read.addr.eq(self.result_addr[lane_bits:]),
             read.en.eq(1),
+            lane.d.eq(self.result_addr),
         ]
         m.d.sync += [
-            lane.eq(self.result_addr),
             found.eq(read.data),
-            self.result_byte.eq(found.word_select(lane, 8)),
+            self.result_byte.eq(found.word_select(lane.q, 8)),
         ]
         busy = Signal()
         quiet = Signal()
