@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
@@ -78,8 +78,8 @@ class L2Memory(wiring.Component):
     """Bytes from address 0 on, for one core, and a byte at a time for a PC while the core rests.
 
     A beat beyond the end is answered with an error and changes nothing. Requests of a channel are
-    served in order, beats of different ones never interleave. A read waits while its beat is being
-    written.
+    served in order, beats of different ones never interleave; none goes beyond its line. A read
+    waits while its beat is being written.
 
     Parameters
     ----------
@@ -151,6 +151,11 @@ class L2Memory(wiring.Component):
         ]
         return requests
 
+    def _behind(self, word: Value, beats: Value | int) -> Value:
+        """Address of the beat so many behind `word`, in the same line."""
+        bits = min((self.cfg.beats_per_line - 1).bit_length(), len(word))
+        return Cat((word[:bits] + beats)[:bits], word[bits:])
+
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
@@ -182,7 +187,7 @@ class L2Memory(wiring.Component):
         writing = Signal()  # some of it, perhaps
         content = Signal(cfg.bus_bits, reset_less=True)
         m.d.sync += [
-            word.eq(head.word + beat),
+            word.eq(self._behind(head.word, beat)),
             content.eq(self.dsa_pad_req_wdata),
             mask.eq(Mux(take & ~head.outside, self.dsa_pad_req_wstrb, 0)),
             writing.eq(take & ~head.outside),
@@ -236,7 +241,7 @@ class L2Memory(wiring.Component):
         # A write that is in its first stage now gets to the memory together with the read that
         # `may` allows. That is one of three; any of them waits.
         clash = Signal()
-        following = (address + 1)[:word_bits]
+        following = self._behind(address, 1)
         m.d.comb += clash.eq(Cat(word == read for read in (head.word, address, following)).any())
         m.d.sync += [
             was_taken.eq(taken),
@@ -254,7 +259,7 @@ class L2Memory(wiring.Component):
                 ask.err.eq(head.outside),
             ]
         with m.Elif(fetch):
-            m.d.sync += [address.eq(address + 1), left.eq(left - 1), final.eq(left == 1)]
+            m.d.sync += [address.eq(following), left.eq(left - 1), final.eq(left == 1)]
 
         memory_address = Signal(word_bits, reset_less=True)
         m.d.sync += memory_address.eq(Mux(by_byte, byte_addr[lane_bits:], address))
