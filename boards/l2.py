@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
@@ -10,16 +10,15 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.config import Config
 from hdl.interfaces import l2_read_members, l2_write_members
+from hdl.l2.buffer import StreamBuffer
 from hdl.registers import KeptRegister
 
-__all__ = ["REQUESTS", "L2Memory", "check_size"]
+__all__ = ["L2Memory", "check_size"]
 
-REQUESTS = 4
-"""Requests, and answers to writes, that wait on a channel."""
 BEATS = 16
 """Beats of read data on their way through the memory and behind it; with six, reads fall behind."""
-_MEMORY_STAGES = 2 + 2
-"""Registers from a beat's address to its data: two before the memory, in it, behind it."""
+_MEMORY_STAGES = 2 + 3
+"""Registers from a beat's address to its data: two before the memory, in it, two behind it."""
 
 
 def check_size(cfg: Config, size: int) -> None:
@@ -79,8 +78,8 @@ class L2Memory(wiring.Component):
     """Bytes from address 0 on, for one core, and a byte at a time for a PC while the core rests.
 
     A beat beyond the end is answered with an error and changes nothing. Requests of a channel are
-    served in order, beats of different ones never interleave. A read waits while its beat is being
-    written.
+    served in order, beats of different ones never interleave; none goes beyond its line. A read
+    waits while its beat is being written.
 
     Parameters
     ----------
@@ -102,8 +101,8 @@ class L2Memory(wiring.Component):
     """
 
     READ_LATENCY = 9
-    WRITE_LATENCY = 2
-    BYTE_LATENCY = 6
+    WRITE_LATENCY = 1
+    BYTE_LATENCY = 7
 
     def __init__(self, cfg: Config, size: int):
         self.cfg = cfg
@@ -137,22 +136,25 @@ class L2Memory(wiring.Component):
             {"id": self.cfg.id_bits, "last": 1, "err": 1, "data": self.cfg.bus_bits}
         )
 
-    def _queue(self, m: Module, name: str, channel: str) -> tuple[SyncFIFOBuffered, data.View]:
+    def _requests(self, m: Module, name: str, channel: str) -> StreamBuffer:
         """The requests of a channel ("r" or "w"), oldest first."""
-        layout = self._request()
-        queue = SyncFIFOBuffered(width=layout.size, depth=REQUESTS)
-        m.submodules[name] = queue
+        m.submodules[name] = requests = StreamBuffer(self._request())
         addr = getattr(self, f"dsa_pad_req_{channel}addr")
-        new = data.View(layout, queue.w_data)
+        new = requests.i.payload
         m.d.comb += [
             new.word.eq(addr[self.cfg.bus_bytes_log2 : self.size_log2]),
             new.outside.eq(addr[self.size_log2 :].any()),
             new.len.eq(getattr(self, f"dsa_pad_req_{channel}len")),
             new.id.eq(getattr(self, f"dsa_pad_req_{channel}id")),
-            queue.w_en.eq(getattr(self, f"dsa_pad_req_{channel}valid")),
-            getattr(self, f"pad_dsa_req_{channel}ready").eq(queue.w_rdy),
+            requests.i.valid.eq(getattr(self, f"dsa_pad_req_{channel}valid")),
+            getattr(self, f"pad_dsa_req_{channel}ready").eq(requests.i.ready),
         ]
-        return queue, data.View(layout, queue.r_data)
+        return requests
+
+    def _behind(self, word: Value, beats: Value | int) -> Value:
+        """Address of the beat so many behind `word`, in the same line."""
+        bits = min((self.cfg.beats_per_line - 1).bit_length(), len(word))
+        return Cat((word[:bits] + beats)[:bits], word[bits:])
 
     def elaborate(self, platform):
         m = Module()
@@ -160,22 +162,23 @@ class L2Memory(wiring.Component):
         lane_bits = cfg.bus_bytes_log2
         word_bits = self.size_log2 - lane_bits
 
-        # -- writes: three register stages before the memory --------------------------------------
-        requests, head = self._queue(m, "write_requests", "w")
-        m.submodules.answers = answers = SyncFIFOBuffered(width=cfg.id_bits + 1, depth=REQUESTS)
+        # -- writes: four register stages before the memory ---------------------------------------
+        requests = self._requests(m, "write_requests", "w")
+        head = requests.o.payload
+        m.submodules.answers = answers = StreamBuffer(cfg.id_bits + 1)
         beat = Signal(cfg.len_bits)
         last = Signal()
         take = Signal()
         m.d.comb += [
             last.eq(beat == head.len),
-            self.pad_dsa_req_wdready.eq(requests.r_rdy & answers.w_rdy),
+            self.pad_dsa_req_wdready.eq(requests.o.valid & answers.i.ready),
             take.eq(self.pad_dsa_req_wdready & self.dsa_pad_req_wdvalid),
-            requests.r_en.eq(take & last),
-            answers.w_en.eq(take & last),
-            answers.w_data.eq(Cat(head.id, head.outside)),
-            self.pad_dsa_resp_wvalid.eq(answers.r_rdy),
-            answers.r_en.eq(self.dsa_pad_resp_wready),
-            Cat(self.pad_dsa_resp_wid, self.pad_dsa_resp_werr).eq(answers.r_data),
+            requests.o.ready.eq(take & last),
+            answers.i.valid.eq(take & last),
+            answers.i.payload.eq(Cat(head.id, head.outside)),
+            self.pad_dsa_resp_wvalid.eq(answers.o.valid),
+            answers.o.ready.eq(self.dsa_pad_resp_wready),
+            Cat(self.pad_dsa_resp_wid, self.pad_dsa_resp_werr).eq(answers.o.payload),
         ]
         with m.If(take):
             m.d.sync += beat.eq(Mux(last, 0, beat + 1))
@@ -184,71 +187,95 @@ class L2Memory(wiring.Component):
         writing = Signal()  # some of it, perhaps
         content = Signal(cfg.bus_bits, reset_less=True)
         m.d.sync += [
-            word.eq(head.word + beat),
+            word.eq(self._behind(head.word, beat)),
             content.eq(self.dsa_pad_req_wdata),
             mask.eq(Mux(take & ~head.outside, self.dsa_pad_req_wstrb, 0)),
             writing.eq(take & ~head.outside),
         ]
-        with m.If(self.byte_write):
+        m.submodules.byte_addr = byte_register = KeptRegister(self.size_log2)
+        byte_addr = byte_register.q
+        byte_in = Signal(8, reset_less=True)
+        byte_write, by_byte = Signal(), Signal()
+        m.d.comb += byte_register.d.eq(self.byte_addr)
+        m.d.sync += [
+            byte_in.eq(self.byte_in),
+            byte_write.eq(self.byte_write),
+            by_byte.eq(self.byte_select),
+        ]
+        with m.If(byte_write):
             m.d.sync += [
-                word.eq(self.byte_addr[lane_bits:]),
-                content.eq(self.byte_in.replicate(cfg.bus_bytes)),
-                mask.eq(1 << self.byte_addr[:lane_bits]),
+                word.eq(byte_addr[lane_bits:]),
+                content.eq(byte_in.replicate(cfg.bus_bytes)),
+                mask.eq(1 << byte_addr[:lane_bits]),
             ]
-        late_word = Signal(word_bits, reset_less=True)
-        late_mask = Signal(cfg.bus_bytes)
-        late_content = Signal(cfg.bus_bits, reset_less=True)
-        m.d.sync += [late_word.eq(word), late_mask.eq(mask), late_content.eq(content)]
+        lane_word, lane_mask, lane_content = word, mask, content
+        for stage in range(2):
+            word_q = Signal(word_bits, name=f"word{stage}", reset_less=True)
+            mask_q = Signal(cfg.bus_bytes, name=f"mask{stage}")
+            content_q = Signal(cfg.bus_bits, name=f"content{stage}", reset_less=True)
+            m.d.sync += [word_q.eq(lane_word), mask_q.eq(lane_mask), content_q.eq(lane_content)]
+            lane_word, lane_mask, lane_content = word_q, mask_q, content_q
 
         # -- reads: a beat's address, then registers on both sides of the memory. They never stop: a
         # -- beat that starts has its place among those that wait for the core
-        requests, head = self._queue(m, "read_requests", "r")
+        requests = self._requests(m, "read_requests", "r")
+        head = requests.o.payload
         layout = self._beat()
         m.submodules.beats = beats = SyncFIFOBuffered(width=layout.size, depth=BEATS)
         asked = Signal()
         address = Signal(word_bits, reset_less=True)
         left = Signal(cfg.len_bits, reset_less=True)  # beats behind this one
+        final = Signal()  # there are none
         ask = Signal(data.StructLayout({"id": cfg.id_bits, "err": 1}), reset_less=True)
         fetch = Signal()
         taken = Signal()
         room = Signal(range(BEATS + 1), init=BEATS)
+        may = Signal()
         m.d.comb += [
-            # The write in its first stage gets to the memory together with this read.
-            fetch.eq(asked & (room != 0) & ~(writing & (word == address))),
+            fetch.eq(asked & may),
             taken.eq(beats.r_rdy & self.dsa_pad_resp_rready),
-            requests.r_en.eq(~asked | (fetch & (left == 0))),
+            requests.o.ready.eq(~asked | (may & final)),
         ]
         was_taken = Signal()
-        m.d.sync += [was_taken.eq(taken), room.eq(room + was_taken - fetch)]
-        with m.If(requests.r_en):
+        fetched = Signal()
+        # A write that is in its first stage now gets to the memory together with the read that
+        # `may` allows. That is one of three; any of them waits.
+        clash = Signal()
+        following = self._behind(address, 1)
+        m.d.comb += clash.eq(Cat(word == read for read in (head.word, address, following)).any())
+        m.d.sync += [
+            was_taken.eq(taken),
+            fetched.eq(fetch),
+            room.eq(room + was_taken - fetched),
+            may.eq((room > 2) & ~(writing & clash)),  # `room` does not tell of two reads yet
+        ]
+        with m.If(requests.o.ready):
             m.d.sync += [
-                asked.eq(requests.r_rdy),
+                asked.eq(requests.o.valid),
                 address.eq(head.word),
                 left.eq(head.len),
+                final.eq(head.len == 0),
                 ask.id.eq(head.id),
                 ask.err.eq(head.outside),
             ]
         with m.Elif(fetch):
-            m.d.sync += [address.eq(address + 1), left.eq(left - 1)]
+            m.d.sync += [address.eq(following), left.eq(left - 1), final.eq(left == 1)]
 
-        by_byte = Signal()
         memory_address = Signal(word_bits, reset_less=True)
-        m.d.sync += [
-            by_byte.eq(self.byte_select),
-            memory_address.eq(Mux(by_byte, self.byte_addr[lane_bits:], address)),
-        ]
+        m.d.sync += memory_address.eq(Mux(by_byte, byte_addr[lane_bits:], address))
         read_data = []
         for index in range(cfg.bus_bytes):
             m.submodules[f"lane{index}"] = lane = ByteLane(self.size // cfg.bus_bytes)
             m.d.comb += [
-                lane.write.eq(late_mask[index]),
-                lane.write_addr.eq(late_word),
-                lane.write_data.eq(late_content.word_select(index, 8)),
+                lane.write.eq(lane_mask[index]),
+                lane.write_addr.eq(lane_word),
+                lane.write_data.eq(lane_content.word_select(index, 8)),
                 lane.read_addr.eq(memory_address),
             ]
             read_data.append(lane.read_data)
+        fresh = Signal(cfg.bus_bits, reset_less=True)
         found = Signal(layout, reset_less=True)
-        valid, tags = fetch, Cat(ask.id, left == 0, ask.err)
+        valid, tags = fetch, Cat(ask.id, final, ask.err)
         for stage in range(_MEMORY_STAGES):
             valid_q = Signal(name=f"valid{stage}")
             m.d.sync += valid_q.eq(valid)
@@ -257,7 +284,11 @@ class L2Memory(wiring.Component):
                 tags_q = Signal(len(tags), name=f"tags{stage}", reset_less=True)
                 m.d.sync += tags_q.eq(tags)
                 tags = tags_q
-        m.d.sync += [Cat(found.id, found.last, found.err).eq(tags), found.data.eq(Cat(read_data))]
+        m.d.sync += [
+            fresh.eq(Cat(read_data)),
+            Cat(found.id, found.last, found.err).eq(tags),
+            found.data.eq(fresh),
+        ]
         first = data.View(layout, beats.r_data)
         m.d.comb += [
             beats.w_en.eq(valid),
@@ -269,5 +300,5 @@ class L2Memory(wiring.Component):
             self.pad_dsa_resp_rerr.eq(first.err),
             self.pad_dsa_resp_rdata.eq(first.data),
         ]
-        m.d.sync += self.byte_out.eq(found.data.word_select(self.byte_addr[:lane_bits], 8))
+        m.d.sync += self.byte_out.eq(found.data.word_select(byte_addr[:lane_bits], 8))
         return m

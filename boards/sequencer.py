@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.config import Config
 from hdl.interfaces import host_members, host_response
+from hdl.registers import KeptRegister
 
 from .protocol import ENTRY_BYTES, RESULT_BYTES
 
@@ -17,6 +18,8 @@ __all__ = ["Sequencer"]
 
 _QUEUE = 8
 """Instructions read ahead of the core."""
+_ON_THE_WAY = 4
+"""Instructions that are read but that the queue's level does not tell of yet, at most."""
 
 
 class Sequencer(wiring.Component):
@@ -87,26 +90,35 @@ class Sequencer(wiring.Component):
         m.submodules.queue = queue = SyncFIFOBuffered(
             width=8 * ENTRY_BYTES + cfg.tag_bits, depth=_QUEUE
         )
-        place = Signal(self.depth_log2 + 1)
-        tag = Signal(cfg.tag_bits, reset_less=True)  # of what is fetched
-        fetched = Signal()
+        place = Signal(self.depth_log2)
+        left = Signal(self.depth_log2 + 2, init=-1)  # behind this one; -1 after the last
+        room = Signal()
         fetch = Signal()
+        fetched = Signal()
+        tag = Signal(cfg.tag_bits, reset_less=True)  # of what is fetched
+        arrived = Signal()
+        item = Signal(8 * ENTRY_BYTES + cfg.tag_bits, reset_less=True)
         m.d.comb += [
             write.addr.eq(self.entry_addr),
             write.data.eq(self.entry),
             write.en.eq(self.entry_write),
-            # Room for what is on its way and for this one.
-            fetch.eq(self.running & (place != count) & (queue.w_level < _QUEUE - 1)),
             read.addr.eq(place),
-            read.en.eq(fetch),
-            queue.w_data.eq(Cat(read.data, tag)),
-            queue.w_en.eq(fetched),
+            read.en.eq(1),
+            fetch.eq(room & ~left[-1]),
+            queue.w_data.eq(item),
+            queue.w_en.eq(arrived),
         ]
-        m.d.sync += [fetched.eq(fetch), tag.eq(place)]
+        m.d.sync += [
+            room.eq(queue.w_level <= _QUEUE - _ON_THE_WAY),
+            fetched.eq(fetch),
+            tag.eq(place),
+            arrived.eq(fetched),
+            item.eq(Cat(read.data, tag)),
+        ]
         with m.If(self.start):
-            m.d.sync += place.eq(0)
+            m.d.sync += [place.eq(0), left.eq(self.count - 1)]
         with m.Elif(fetch):
-            m.d.sync += place.eq(place + 1)
+            m.d.sync += [place.eq(place + 1), left.eq(left - 1)]
         taken = Signal()  # in the cycle before
         m.d.sync += taken.eq(self.host_req_valid & self.host_req_ready)
         fields = {"inst": 32, "rs1": 64, "rs2": 64}
@@ -144,6 +156,7 @@ class Sequencer(wiring.Component):
         with m.Elif(answered):
             m.d.sync += [self.responses.eq(self.responses + 1), self.cycles.eq(answer.cycle)]
         lane_bits = RESULT_BYTES.bit_length() - 1
+        m.submodules.lane = lane = KeptRegister(lane_bits)
         found = Signal(layout.size, reset_less=True)
         m.d.comb += [
             write.addr.eq(self.responses),
@@ -151,13 +164,15 @@ class Sequencer(wiring.Component):
             write.en.eq(answered),
             read.addr.eq(self.result_addr[lane_bits:]),
             read.en.eq(1),
+            lane.d.eq(self.result_addr),
         ]
         m.d.sync += [
             found.eq(read.data),
-            self.result_byte.eq(found.word_select(self.result_addr[:lane_bits], 8)),
+            self.result_byte.eq(found.word_select(lane.q, 8)),
         ]
+        busy = Signal()
         quiet = Signal()
-        m.d.sync += quiet.eq((self.responses == count) & ~self.busy)
+        m.d.sync += [busy.eq(self.busy), quiet.eq((self.responses == count) & ~busy)]
         with m.If(self.running & quiet & (self.responses == count)):
             m.d.sync += self.running.eq(0)
         return m

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 from collections import deque
+from itertools import pairwise
 
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from boards.l2 import L2Memory, check_size
+import boards.l2
+from boards.l2 import ByteLane, L2Memory, check_size
 from boards.pll import pll_settings
 from boards.protocol import MAX_BODY, checksum, frame
 from boards.uart import UartReceiver, UartTransmitter
@@ -21,6 +23,25 @@ CFG = Config(name="l2-test", addr_bits=16, l2_ids=16, m_par=1, n_par=1)
 SIZE = 512
 BEATS = CFG.beats_per_line
 ONES = (1 << CFG.bus_bits) - 1
+
+
+class JealousLane(ByteLane):
+    """A lane that reads wrongly what is written in the same cycle, as a block RAM may."""
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.lane = lane = ByteLane(self.depth)
+        for name in ("write", "write_addr", "write_data", "read_addr"):
+            m.d.comb += getattr(lane, name).eq(getattr(self, name))
+        meets = [self.write & (self.write_addr == self.read_addr), Signal(), Signal()]
+        m.d.sync += [late.eq(early) for early, late in pairwise(meets)]
+        m.d.comb += self.read_data.eq(lane.read_data ^ meets[-1].replicate(8))
+        return m
+
+
+@pytest.fixture(autouse=True)
+def jealous_lanes(monkeypatch):
+    monkeypatch.setattr(boards.l2, "ByteLane", JealousLane)
 
 
 class Side:
@@ -42,8 +63,16 @@ class Side:
         return address, beats, self.rng.choice(sorted(self.ids))
 
 
-def traffic(seed: int, stalls: float, most: int, n: int) -> dict[str, int]:
-    """Random reads and writes, every beat checked; cycles from first to last beat of each side."""
+def traffic(
+    seed: int, stalls: float, most: int, n: int, slow: float | None = None
+) -> dict[str, tuple[int, int]]:
+    """Random reads and writes, every beat checked; beats of each side, and cycles that they took.
+
+    Parameters
+    ----------
+    stalls : probability that nothing moves; `slow` that of beats of reads, if another.
+    most, n : beats of a request, and requests of a side.
+    """
     rng = random.Random(seed)
     dut = L2Memory(CFG, SIZE)
     memory = bytearray(SIZE)
@@ -83,7 +112,7 @@ def traffic(seed: int, stalls: float, most: int, n: int) -> dict[str, int]:
                 ctx.set(dut.dsa_pad_req_wlast, last)
             else:
                 ctx.set(dut.dsa_pad_req_wdvalid, 0)
-            ctx.set(dut.dsa_pad_resp_rready, rng.random() >= stalls)
+            ctx.set(dut.dsa_pad_resp_rready, rng.random() >= (stalls if slow is None else slow))
             ctx.set(dut.dsa_pad_resp_wready, rng.random() >= stalls)
             names = (
                 *("dsa_pad_req_rvalid", "pad_dsa_req_rready", "dsa_pad_req_wvalid"),
@@ -163,11 +192,55 @@ def test_l2_memory_keeps_the_rules_of_the_port(stalls):
     traffic(SEED, stalls, BEATS, 150)
 
 
+def test_l2_memory_reads_what_is_written_while_reads_wait():
+    traffic(SEED + 2, 0.0, BEATS, 250, slow=0.6)
+
+
 def test_l2_memory_keeps_up_with_requests_of_one_beat():
     moved = traffic(SEED + 1, 0.0, 1, 150)
     for side, (beats, cycles) in moved.items():
         # Reads lose what collides with writes, an eighth at worst here.
         assert beats >= 0.85 * cycles, f"{side}: {beats} beats in {cycles} cycles"
+
+
+def test_l2_memory_has_the_latencies_that_it_tells():
+    dut = L2Memory(CFG, SIZE)
+    sim = Simulator(dut)
+    sim.add_clock(1e-8)
+
+    async def bench(ctx):
+        value = random.Random(SEED).getrandbits(CFG.bus_bits)
+        ctx.set(dut.dsa_pad_req_wvalid, 1)
+        await ctx.tick()
+        ctx.set(dut.dsa_pad_req_wvalid, 0)
+        ctx.set(dut.dsa_pad_req_wdvalid, 1)
+        ctx.set(dut.dsa_pad_req_wdata, value)
+        ctx.set(dut.dsa_pad_req_wstrb, (1 << CFG.bus_bytes) - 1)
+        assert ctx.get(dut.pad_dsa_req_wdready)
+        await ctx.tick()
+        ctx.set(dut.dsa_pad_req_wdvalid, 0)
+        # What the answer to a write has been seen for is read.
+        latency = 1
+        while not ctx.get(dut.pad_dsa_resp_wvalid):
+            await ctx.tick()
+            latency += 1
+        assert latency == L2Memory.WRITE_LATENCY
+        ctx.set(dut.dsa_pad_req_rvalid, 1)
+        await ctx.tick()
+        ctx.set(dut.dsa_pad_req_rvalid, 0)
+        latency = 1
+        while not ctx.get(dut.pad_dsa_resp_rvalid):
+            await ctx.tick()
+            latency += 1
+        assert latency == L2Memory.READ_LATENCY
+        assert ctx.get(dut.pad_dsa_resp_rdata) == value
+        ctx.set(dut.byte_select, 1)
+        ctx.set(dut.byte_addr, 3)
+        await ctx.tick().repeat(L2Memory.BYTE_LATENCY)
+        assert ctx.get(dut.byte_out) == value >> 24 & 0xFF
+
+    sim.add_testbench(bench)
+    sim.run()
 
 
 @pytest.mark.parametrize("size", [0, 16, 100, 1 << 20])

@@ -75,16 +75,18 @@ def test_block_gives_the_same_products_in_the_same_cycles(a_bits, b_bits, tmp_pa
 
 
 def test_registers_of_memory_lanes_are_not_joined(tmp_path):
-    """Every byte of L2 memory keeps address, data and enable of its own before its blocks."""
+    """Every byte of L2 memory keeps address, data and enable of its own before its blocks, and the
+    PC's address is kept for all of them."""
     cfg = Config(bus_bits=64, addr_bits=16, l2_ids=4, m_par=1, n_par=1)
     size = 1 << 15
     lane = 2 * (size // cfg.bus_bytes - 1).bit_length() + 8 + 1
+    pc = (size - 1).bit_length()
     (tmp_path / "dut.il").write_text(
         rtlil_text(L2Memory(cfg, size), "dut", share=False, platform=Ecp5())
     )
     run_yosys(
         "read_rtlil dut.il\nsynth_ecp5 -top dut\n"
-        f"select -assert-count {lane * cfg.bus_bytes} t:TRELLIS_FF a:keep=1 %i\n"
+        f"select -assert-count {lane * cfg.bus_bytes + pc} t:TRELLIS_FF a:keep=1 %i\n"
         "select -assert-any t:DP16KD\n",
         tmp_path,
     )
