@@ -6,10 +6,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..registers import copies
 from .logic import any_of, mux_one_hot, pick
 from .plan import MacPlan
 
-__all__ = ["ChunkRead", "chunk_row", "elements"]
+__all__ = ["ChunkRead", "chunk_row", "containers", "elements"]
 
 
 def elements(plan: MacPlan) -> data.ArrayLayout:
@@ -33,16 +34,17 @@ class ChunkRead(wiring.Component):
 
     Members
     -------
-    row : the row.
     byte : where the chunk starts (`mac_op`'s c_byte).
     out : one-hot output format.
     skip : C takes no part.
+    row : the row, one cycle after these three.
     elements : the elements, registered.
 
-    Latency: 1 cycle. Throughput: one row a cycle. Source: numerics.md section 3.
+    Latency: `LATENCY` cycles, one of them before the row comes. Throughput: one row a cycle.
+    Source: numerics.md section 3.
     """
 
-    latency = 1
+    LATENCY = 2
 
     def __init__(self, plan: MacPlan):
         self.plan = plan
@@ -58,18 +60,23 @@ class ChunkRead(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        chunk = self._chunk(m)
-        for n in range(self.plan.cfg.n_par):
+        n_par = self.plan.cfg.n_par
+        # Rows are wide: each has its own registers of what decides on them.
+        (byte,) = copies(m, "byte", self.byte, 1)
+        chunk = self._chunk(m, byte)
+        skips = copies(m, "skip", self.skip, n_par)
+        outs = copies(m, "out", self.out, n_par)
+        for n in range(n_par):
             reg = Signal(self.plan.out_bits, name=f"element{n}", reset_less=True)
             # A register reset, which costs no logic on most targets.
-            with m.If(self.skip):
+            with m.If(skips[n]):
                 m.d.sync += reg.eq(0)
             with m.Else():
-                m.d.sync += reg.eq(self._element(m, n, chunk))
+                m.d.sync += reg.eq(self._element(m, n, chunk, outs[n]))
             m.d.comb += self.elements[n].eq(reg)
         return m
 
-    def _chunk(self, m: Module) -> Value:
+    def _chunk(self, m: Module, byte: Value) -> Value:
         """The row rotated so that the chunk starts at bit 0, as far as chunks are wide."""
         plan = self.plan
         sizes = [_chunk_bits(plan, container) for container in plan.out_containers]
@@ -82,11 +89,11 @@ class ChunkRead(wiring.Component):
             options = [self.row.word_select(j + step * i, unit) for i in range(count)]
             low = (step * unit // 8).bit_length() - 1
             word = Signal(unit, name=f"word{j}")
-            m.d.comb += word.eq(pick(options, self.byte[low : low + (count - 1).bit_length()]))
+            m.d.comb += word.eq(pick(options, byte[low : low + (count - 1).bit_length()]))
             words.append(word)
         return Cat(words)
 
-    def _element(self, m: Module, n: int, chunk: Value) -> Value:
+    def _element(self, m: Module, n: int, chunk: Value, out_is: Value) -> Value:
         """Element `n` of the chunk in the output format of this uop."""
         plan = self.plan
         outs = [
@@ -98,7 +105,7 @@ class ChunkRead(wiring.Component):
         signs: dict[int, list[Value]] = {}
         for i, out in outs:
             if not out.is_float:
-                signs.setdefault(n * out.container + out.bits - 1, []).append(self.out[i])
+                signs.setdefault(n * out.container + out.bits - 1, []).append(out_is[i])
         if signs:
             m.d.comb += sign.eq(mux_one_hot([(any_of(c), chunk[at]) for at, c in signs.items()]))
         bits = []
@@ -108,7 +115,7 @@ class ChunkRead(wiring.Component):
             extended = False
             for i, out in outs:
                 if bit < (out.container if out.is_float else out.bits):
-                    sources.setdefault(n * out.container + bit, []).append(self.out[i])
+                    sources.setdefault(n * out.container + bit, []).append(out_is[i])
                 elif not out.is_float:
                     extended = True
             options: list[tuple[Value, Value]] = [
@@ -120,16 +127,25 @@ class ChunkRead(wiring.Component):
         return Cat(bits)
 
 
-def chunk_row(plan: MacPlan, out: Value, values: list[Value]) -> Value:
-    """A whole row made of copies of the chunk that holds the elements `values`."""
-    by_container = []
+def containers(plan: MacPlan, out: Value) -> Value:
+    """Which of `MacPlan.out_containers` the format of one-hot `out` has, one-hot."""
+    return Cat(
+        any_of(out[i] for i, o in enumerate(plan.outputs) if o.container == container)
+        for container in plan.out_containers
+    )
+
+
+def chunk_row(plan: MacPlan, used: Value, values: list[Value]) -> Value:
+    """A whole row made of copies of the chunk that holds the elements `values`.
+
+    `used`: their container, see `containers`.
+    """
+    rows = []
     for container in plan.out_containers:
         columns = plan.cfg.uop_columns(container)
         chunk = Cat(values[n][:container] for n in range(columns))
-        row = Cat(chunk for _ in range(plan.cfg.row_bits // len(chunk)))
-        used = Cat(out[i] for i, o in enumerate(plan.outputs) if o.container == container).any()
-        by_container.append((used, row))
-    result = by_container[0][1]
-    for used, row in by_container[1:]:
-        result = Mux(used, row, result)
+        rows.append(Cat(chunk for _ in range(plan.cfg.row_bits // len(chunk))))
+    result = rows[0]
+    for i, row in enumerate(rows[1:], start=1):
+        result = Mux(used[i], row, result)
     return result

@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..interfaces import mac_flags
+from ..registers import copies
 from .accumulate_control import accumulate_control
 from .logic import any_of, mux_one_hot
 from .pipeline import register
@@ -28,7 +29,7 @@ class IntegerAccumulator(wiring.Component):
     total : sum of the products.
     c : the element of C, sign-extended, or zero.
     control_add, control_round, control_out : control of the uop that is in that stage.
-    d : the result's container in the low bits, sign-extended.
+    d : the result's container in the low bits; those above are undefined.
     flags : its flags.
 
     Latency: `MacPlan.latency - 1 - MacPlan.c_age` cycles, `control_add` in the first,
@@ -91,13 +92,16 @@ class IntegerAccumulator(wiring.Component):
     COMPARED_BITS = 4
     """Neighbouring bits that are compared before the register of the sum: inputs of a LUT."""
 
-    def _clamp(self, m: Module, value: Value, control: data.View) -> Value:
-        """Whether the output clamps `value`, which is in the stage of `control`, a cycle later.
+    def _clamp(self, m: Module, value: Value, control: data.View) -> dict[int, Signal]:
+        """Whether `value`, which is in the stage of `control`, is clamped a cycle later.
+
+        By width: it is beyond that width, but not beyond a wider one, and the output is no wider.
+        So what is clamped is so by some width from the output's on.
 
         A number fits if its sign and all bits above the output's width are equal. Few neighbours
         at a time are compared in the stage that makes the number, which leaves little to the next.
         """
-        clamps = []
+        clamps = {}
         top = len(value)
         for bits in sorted({out.bits for out in self.plan.outputs}, reverse=True):
             if bits >= len(value):
@@ -109,21 +113,32 @@ class IntegerAccumulator(wiring.Component):
             # What overflows a width overflows the narrower ones too.
             narrower = [i for i, out in enumerate(self.plan.outputs) if out.bits <= bits]
             limited = control.sat & any_of(control.out[i] for i in narrower)
-            clamps.append(any_of(differ) & register(m, f"limited_to{bits}", limited))
+            (is_limited,) = copies(m, f"limited_to{bits}", limited, 1)
+            clamps[bits] = Signal(name=f"clamp_to{bits}")
+            m.d.comb += clamps[bits].eq(any_of(differ) & is_limited)
             top = bits
-        clamp = Signal(name="clamp")
-        m.d.comb += clamp.eq(any_of(clamps))
-        return clamp
+        return clamps
 
-    def _encode(self, m: Module, value: Signal, clamp: Value, inexact: Value) -> None:
-        control, outputs, bits = self.control_out, self.plan.outputs, self.plan.out_bits
-        largest = mux_one_hot(
-            [(control.out[i], Const((1 << (o.bits - 1)) - 1, bits)) for i, o in enumerate(outputs)]
-        )
-        limit = largest ^ value[-1].replicate(bits)
+    def _encode(self, m: Module, value: Signal, clamps: dict[int, Signal], inexact: Value) -> None:
+        outputs, out_is = self.plan.outputs, self.control_out.out
+        wrapped = self._wrap(value)
+        limit, clamped = [], []
+        for bit in range(self.plan.out_bits):
+            # A bit that only wide containers have asks for nothing that concerns narrower ones.
+            reached = [(i, out) for i, out in enumerate(outputs) if bit < out.container]
+            narrowest = min(out.bits for _, out in reached)
+            clamped.append(any_of(clamp for width, clamp in clamps.items() if width >= narrowest))
+            # Of the largest number in each format.
+            ones = [out_is[i] for i, out in reached if bit < out.bits - 1]
+            limit.append(any_of(ones) if len(ones) < len(reached) else Const(1, 1))
         m.d.comb += [
-            self.d.eq(Mux(clamp, limit, self._wrap(value))),
-            self.flags.sat_hit.eq(clamp),
+            self.d.eq(
+                Cat(
+                    Mux(clamped[bit], limit[bit] ^ value[-1], wrapped[bit])
+                    for bit in range(self.plan.out_bits)
+                )
+            ),
+            self.flags.sat_hit.eq(any_of(clamps.values())),
             self.flags.inexact.eq(inexact),
         ]
 
