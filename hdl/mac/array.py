@@ -84,19 +84,22 @@ class MacArray(wiring.Component):
             align = DelayLine(m, "align", control.align.as_value(), first=-1)
         decoded = {}
         for side, count in (("a", cfg.m_par), ("b", cfg.n_par)):
-            of_side = getattr(control, f"operand_{side}").as_value()
+            # Held inverted: a lane that takes no part resets its registers.
+            of_side = ~getattr(control, f"operand_{side}").as_value()
             for i, of_row in enumerate(copies(m, f"operand_{side}", of_side, count)):
                 m.submodules[f"decode_{side}{i}"] = decoder = OperandDecoder(plan)
                 m.d.comb += [
                     decoder.row.eq(getattr(self, side)[i]),
-                    decoder.control.eq(of_row),
+                    decoder.control.eq(~of_row),
                 ]
                 decoded[side, i] = decoder.operands
 
         control_ages = dict(plan.control_ages)
-        adds: list[Value] | None = None
         if not plan.has_floats:
-            # Decides on a whole sum: each sub-array has registers of its own.
+            # These decide on whole sums: each sub-array has registers of its own.
+            inverts = copies(
+                m, "invert", accumulate_at(plan.sum_age - 2).negate, cfg.m_par * cfg.n_par
+            )
             before = accumulate[control_ages.pop("add") - 1]
             adds = copies(m, "add", before, cfg.m_par * cfg.n_par)
         chunk_age = plan.c_age - ChunkRead.LATENCY
@@ -117,8 +120,12 @@ class MacArray(wiring.Component):
                     dot.b.eq(decoded["b", j]),
                     dot.c.eq(chunk.elements[j]),
                 ]
-                if adds is not None:
-                    m.d.comb += dot.control_add.eq(adds[i * cfg.n_par + j])
+                if not plan.has_floats:
+                    number = i * cfg.n_par + j
+                    m.d.comb += [
+                        dot.invert.eq(inverts[number]),
+                        dot.control_add.eq(adds[number]),
+                    ]
                 for stage, age in control_ages.items():
                     m.d.comb += getattr(dot, f"control_{stage}").eq(accumulate_at(age))
                 if plan.has_floats:
@@ -132,12 +139,12 @@ class MacArray(wiring.Component):
     def _result(self, m: Module, results: list[list[DotProduct]], out: Value, valid: Value) -> None:
         """Register the rows; `out` and `valid` are those of a cycle earlier."""
         used = copies(m, "containers", containers(self.plan, out), len(results))
-        is_valid = copies(m, "result_valid", valid, len(results))
+        idle = copies(m, "no_result", ~valid, len(results))
         for i, row in enumerate(results):
             d = Signal(self.cfg.row_bits, name=f"d{i}", reset_less=True)
             m.d.sync += d.eq(chunk_row(self.plan, used[i], [dot.d for dot in row]))
             # A register reset, which costs no logic on most targets.
-            with m.If(~is_valid[i]):
+            with m.If(idle[i]):
                 m.d.sync += d.eq(0)
             m.d.comb += self.d[i].eq(d)
 
