@@ -88,7 +88,7 @@ class SumTree(wiring.Component):
                 sums.append(values[-1])
             if self.inverts and level == self.latency - 1:
                 (value,) = sums
-                sums = [(value ^ self.invert.replicate(len(value))).as_signed()]
+                sums = [value ^ self.invert.replicate(len(value)).as_signed()]
             values = []
             for i, value in enumerate(sums):
                 reg = Signal(signed(len(value)), name=f"sum{level}_{i}", reset_less=True)
