@@ -133,6 +133,7 @@ CONFIGS = {
     "int64": Config(m_par=4, n_par=4, formats=("int64", "q32_32")),
     "int8": Config(),
     "int8_2x1": Config(m_par=2, n_par=1),
+    "int8_2x2_64": Config(m_par=2, n_par=2, row_bits=64, bus_bits=64, line_bytes=32),
     "int8_1x1_256": Config(m_par=1, n_par=1, row_bits=256),
     "int8_1x1_64": Config(m_par=1, n_par=1, row_bits=64, bus_bits=64, line_bytes=32),
 }

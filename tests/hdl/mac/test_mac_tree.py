@@ -13,8 +13,8 @@ from hdl.mac.tree import SumTree
 SEED = int(os.environ.get("TEST_SEED", "20250919"))
 
 
-def run(dut: SumTree, cases) -> list[int]:
-    """The total of each case, one a cycle."""
+def run(dut: SumTree, cases, inverted=()) -> list[int]:
+    """The total of each case, one a cycle; `inverted`: whether the tree inverts it."""
     found = []
 
     async def bench(ctx):
@@ -25,6 +25,9 @@ def run(dut: SumTree, cases) -> list[int]:
             if dut.carries:
                 ctx.set(dut.carry, carries)
                 ctx.set(dut.place, place)
+            if dut.inverts:
+                at = number - (dut.latency - 1)
+                ctx.set(dut.invert, 0 <= at < len(cases) and inverted[at])
             if number >= dut.latency:
                 found.append(ctx.get(dut.total))
             await ctx.tick()
@@ -73,3 +76,19 @@ def test_sum(widths, carries, places):
         cases.append((terms, bits, 1 << number if number < len(places) else 0))
         expected.append(wrapped(sum(terms) + (bits.bit_count() << place), sum_bits))
     assert run(dut, cases) == expected, f"seed {SEED}"
+
+
+@pytest.mark.parametrize("widths", [(6,), (6, 6, 3), (5,) * 8])
+def test_inverted_sum(widths):
+    rng = random.Random(SEED)
+    dut = SumTree(widths, 9, inverts=True)
+    cases = [
+        ([rng.randrange(-(1 << width - 1), 1 << width - 1) for width in widths], 0, 0)
+        for _ in range(100)
+    ]
+    inverted = [rng.getrandbits(1) for _ in cases]
+    expected = [
+        ~sum(terms) if invert else sum(terms)
+        for (terms, _, _), invert in zip(cases, inverted, strict=True)
+    ]
+    assert run(dut, cases, inverted) == expected, f"seed {SEED}"
