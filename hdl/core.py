@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -122,15 +122,9 @@ class Core(wiring.Component):
         wiring.connect(m, store.read, tilefile.store)
         wiring.connect(m, load.write, tilefile.load)
         wiring.connect(m, move.a, tilefile.move)
-        m.d.comb += [
-            move.a_busy.eq(operands.a.valid),
-            move.result_busy.eq(mac.ahead),
-            tilefile.result.valid.eq(mac.result.valid | move.result.valid),
-        ]
-        for field in ("addr", "data", "mask"):
-            m.d.comb += getattr(tilefile.result, field).eq(
-                Mux(mac.result.valid, getattr(mac.result, field), getattr(move.result, field))
-            )
+        wiring.connect(m, mac.result, move.mac)
+        wiring.connect(m, move.result, tilefile.result)
+        m.d.comb += move.result_busy.eq(mac.ahead)
 
         # -- the 15-cycle rule ------------------------------------------------------------------
         m.d.comb += [
