@@ -226,22 +226,22 @@ MUTANTS = (
         "tile_file",
         (
             "a store is not seen by a move",
-            'two_of(hits["b"], hits["c"], hits["store"])',
-            'two_of(hits["b"], hits["c"])',
+            'places["move"] & two_of(b, c, store)',
+            'places["move"] & b & c',
         ),
         (
-            "B reads port 1 beside the store",
-            'b_on_0.eq((hits["b"] & store_hits).any())',
-            "b_on_0.eq(0)",
+            "B beside C takes the data of port 0",
+            'Cat((places["b"] & (a | c)).any(),',
+            'Cat((places["b"] & a).any(),',
         ),
         (
             "a lost store takes the port",
-            'store_hits.eq(Mux(store_lost, 0, hits["store"]))',
-            'store_hits.eq(hits["store"])',
+            '"on_1_high": full[index]',
+            '"on_1_high": full[index] & ~store_here',
         ),
         (
             "a load writes into the word of the result",
-            "self.load.ready.eq(~(result_hits & load_hits).any())",
+            "self.load.ready.eq(~(result_hits & load_place).any())",
             "self.load.ready.eq(1)",
         ),
         (
@@ -251,8 +251,8 @@ MUTANTS = (
         ),
         (
             "the bank of the data is that of the next address",
-            'bank = with_data(bank, f"{name}_bank")',
-            'with_data(bank, f"{name}_bank")',
+            'copies(m, f"{name}_source", source, count)',
+            "[source] * count",
         ),
     ),
     *mutants(
@@ -260,27 +260,32 @@ MUTANTS = (
         "tile_file",
         (
             "the second copy is never written",
-            "write.en.eq(write_mask)",
-            "write.en.eq(write_mask if port == 0 else 0)",
+            "write.en.eq(self.write_mask)",
+            "write.en.eq(self.write_mask if port == 0 else 0)",
         ),
         (
             "both ports read at the address of the first",
-            'memory_side(f"read{port}_addr")',
-            'memory_side("read0_addr")',
+            'getattr(self, f"read{port}_addr")',
+            "self.read0_addr",
         ),
         (
             "a write changes every byte of its word",
-            "write.en.eq(write_mask)",
-            "write.en.eq(write_mask.any().replicate(len(write_mask)))",
+            "write.en.eq(self.write_mask)",
+            "write.en.eq(self.write_mask.any().replicate(len(self.write_mask)))",
         ),
     ),
     *mutants(
-        "hdl/tilefile/bank.py",
+        "hdl/tilefile/file.py",
         "tile_file_block",
         (
             "data are written a cycle before their mask",
-            'memory_side("write_data")',
-            "self.write_data",
+            'self._at_memory(m, "result_data", result.data)',
+            "result.data",
+        ),
+        (
+            "a move's data come from where the next A lies",
+            'self._later(m, "a_reads", self.a.valid, age)',
+            "self.a.valid",
         ),
     ),
     *mutants(

@@ -124,7 +124,7 @@ class Core(wiring.Component):
         wiring.connect(m, move.a, tilefile.move)
         wiring.connect(m, mac.result, move.mac)
         wiring.connect(m, move.result, tilefile.result)
-        m.d.comb += move.result_busy.eq(mac.ahead)
+        m.d.comb += [move.a_busy.eq(operands.a.valid), move.result_busy.eq(mac.ahead)]
 
         # -- the 15-cycle rule ------------------------------------------------------------------
         m.d.comb += [

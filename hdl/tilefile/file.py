@@ -104,17 +104,19 @@ class TileFile(wiring.Component):
         cfg = self.cfg
         ports = {"a": self.a, "b": self.b, "c": self.c, "move": self.move, "store": self.store}
         words = {}
-        hits = {}  # hits[name][bank]: the request is for this bank
+        places = {}  # places[name][bank]: the request is for this bank, if it is one
+        hits = {}
         for name, port in ports.items():
             addr = port.addr
             block = addr.row[cfg.m_par_log2 :] if name == "store" else addr.block
             words[name] = self._at_memory(m, f"{name}_word", self._word_of(addr.tile, block))
-            hits[name] = Signal(cfg.all_banks, name=f"hit_{name}")
-            m.d.comb += hits[name].eq(port.valid << self._bank_of(addr.tile))
-        a, b, c, move, store = hits.values()
+            places[name] = Signal(cfg.all_banks, name=f"place_{name}")
+            m.d.comb += places[name].eq(1 << self._bank_of(addr.tile))
+            hits[name] = Mux(port.valid, places[name], 0)
+        a, b, c, store = (hits[name] for name in ("a", "b", "c", "store"))
 
         # Two ports a bank: C and A always fit; B loses to both, the store to any two of these, a
-        # move to any two others.
+        # move to any two others. Whether there is a request is known late; `ready` does not ask.
         def two_of(x, y, z):
             return (x & y) | (x & z) | (y & z)
 
@@ -122,9 +124,9 @@ class TileFile(wiring.Component):
         m.d.comb += [
             self.c.ready.eq(1),
             self.a.ready.eq(1),
-            self.b.ready.eq(~(a & b & c).any()),
-            self.store.ready.eq(~(store & full).any()),
-            self.move.ready.eq(~(self.a.valid | (move & two_of(b, c, store)).any())),
+            self.b.ready.eq(~(a & c & places["b"]).any()),
+            self.store.ready.eq(~(places["store"] & full).any()),
+            self.move.ready.eq(~(self.a.valid | (places["move"] & two_of(b, c, store)).any())),
         ]
 
         # C reads port 0 and the store port 1. A takes port 1 only beside C, B only beside C or A, a
@@ -168,9 +170,9 @@ class TileFile(wiring.Component):
         first = [bank.read0_data for bank in banks]
         second = [bank.read1_data for bank in banks]
         either = [data for pair in zip(first, second, strict=True) for data in pair]
-        a_from = Cat((a & c).any(), self._bank_of(self.a.addr.tile))
-        b_from = Cat((b & (a | c)).any(), self._bank_of(self.b.addr.tile))
-        move_from = Cat((move & (b | c)).any(), self._bank_of(self.move.addr.tile))
+        a_from = Cat((places["a"] & c).any(), self._bank_of(self.a.addr.tile))
+        b_from = Cat((places["b"] & (a | c)).any(), self._bank_of(self.b.addr.tile))
+        move_from = Cat((places["move"] & (b | c)).any(), self._bank_of(self.move.addr.tile))
         # A's or a move's: that is decided as late as can be.
         age = cfg.read_latency - 1
         a_from = Mux(
@@ -212,11 +214,12 @@ class TileFile(wiring.Component):
         cfg = self.cfg
         result, load = self.result, self.load.payload
         result_hits = Signal(cfg.all_banks)
-        load_hits = Signal(cfg.all_banks)
+        load_place = Signal(cfg.all_banks)
+        load_hits = Mux(self.load.valid, load_place, 0)
         m.d.comb += [
             result_hits.eq(result.valid << self._bank_of(result.addr.tile)),
-            load_hits.eq(self.load.valid << self._bank_of(load.tile)),
-            self.load.ready.eq(~(result_hits & load_hits).any()),
+            load_place.eq(1 << self._bank_of(load.tile)),
+            self.load.ready.eq(~(result_hits & load_place).any()),
         ]
         result_word = self._word_of(result.addr.tile, result.addr.block)
         load_word = self._word_of(load.tile, load.block)

@@ -195,19 +195,22 @@ class OperandPath(wiring.Component):
         step = cfg.blocks // transpose_parts(cfg)
         step_log2 = step.bit_length() - 1
         makes = self.uops.valid & uop.transposes
+        may = Signal()
         go = Signal()  # a word is read that will be written when it has come
         early = Signal()  # the uop would read what is still to be written
         m.d.comb += [
-            go.eq(makes & (~uop.a_transposed | self.a.ready) & (~uop.b_transposed | self.b.ready)),
+            may.eq((~uop.a_transposed | self.a.ready) & (~uop.b_transposed | self.b.ready)),
+            go.eq(makes & may),
             self.mac.payload.eq(uop),
             self.mac.valid.eq(self.uops.valid & ~uop.transposes),
             # Apart from `valid`, on which other readers of the tile file wait.
             self.hold.eq(early),
-            self.uops.ready.eq(Mux(uop.transposes, go, self.mac.ready)),
+            self.uops.ready.eq(Mux(uop.transposes, may, self.mac.ready)),
         ]
         # Where it goes; the last of these is the write.
         write_layout = data.StructLayout(
             {
+                "on": 1,
                 "a": 1,
                 "b": 1,
                 "a_index": uop.a_index.shape(),
@@ -218,6 +221,7 @@ class OperandPath(wiring.Component):
         )
         now = Signal(write_layout)
         m.d.comb += [
+            now.on.eq(go),
             now.a.eq(go & uop.a_transposed),
             now.b.eq(go & uop.b_transposed),
             now.a_index.eq(uop.a_index),
@@ -238,7 +242,7 @@ class OperandPath(wiring.Component):
         # Parts being written: who meets one of them waits.
         written = write_age + tiles_of["a"].write_latency - late
         busy = Signal(transpose_parts(cfg))
-        m.d.sync += busy.eq(reduce(or_, (Mux(w.a | w.b, 1 << w.part, 0) for w in writes[:written])))
+        m.d.sync += busy.eq(reduce(or_, (Mux(w.on, 1 << w.part, 0) for w in writes[:written])))
 
         clashes = 0
         for name, mac, port, block in (

@@ -31,11 +31,10 @@ class MoveUnit(wiring.Component):
     Members
     -------
     uops : move uops; a transfer is the read.
-    a : tile-file read on the A port; the MAC goes first. A move that reads nothing waits for
-        `ready` all the same.
+    a : tile-file read on the A port; the MAC goes first.
     mac : results of the MAC, which go first.
     result : tile-file write: the MAC's, or a move's `Config.move_latency` cycles after its read.
-    result_busy : the MAC writes a result when this move would.
+    a_busy, result_busy : the MAC reads A in this cycle; writes a result when this move would.
     yield_ : a load has starved; leave it the next gap of the result port.
     scalar, scalar_done : what a scalar broadcast writes; it is not needed any more.
     element_valid, element : an element that was asked for.
@@ -57,6 +56,7 @@ class MoveUnit(wiring.Component):
             "a": Out(ReadPort(tile_word(cfg), cfg.word_bits)),
             "mac": In(result_write(cfg)),
             "result": Out(result_write(cfg)),
+            "a_busy": In(1),
             "result_busy": In(1),
             "yield_": In(1),
             "scalar": In(VALUE_BITS),
@@ -79,7 +79,7 @@ class MoveUnit(wiring.Component):
         may = Signal()
         m.d.comb += [
             may.eq(~(uop.write & (self.result_busy | self.yield_))),
-            self.uops.ready.eq(may & self.a.ready),
+            self.uops.ready.eq(may & ~self.a_busy & (self.a.ready | ~uop.read)),
             go.eq(self.uops.valid & self.uops.ready),
             self.a.valid.eq(self.uops.valid & may & uop.read),
             self.a.addr.eq(uop.src),
@@ -123,12 +123,13 @@ class MoveUnit(wiring.Component):
 
         # -- the result port -------------------------------------------------------------------
         count = word_parts(cfg, cfg.word_bits)
-        own = copies(m, "own", writing[-2][0], count) if block else [write_valid]
+        by_move = copies(m, "by_move", writing[-2][0], count + 1) if block else [write_valid] * 2
+        *own, rest = by_move
         bits = cfg.word_bits // count
         m.d.comb += [
             self.result.valid.eq(write_valid | self.mac.valid),
-            self.result.addr.eq(Mux(write_valid, write_dst, self.mac.addr)),
-            self.result.mask.eq(self.mac.mask | write_valid.replicate(len(self.mac.mask))),
+            self.result.addr.eq(Mux(rest, write_dst, self.mac.addr)),
+            self.result.mask.eq(self.mac.mask | rest.replicate(len(self.mac.mask))),
             self.result.data.eq(
                 Cat(
                     Mux(one, word.word_select(part, bits), self.mac.data.word_select(part, bits))

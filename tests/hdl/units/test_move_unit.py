@@ -48,6 +48,7 @@ class Bench(wiring.Component):
                 "a": Out(ReadPort(tile_word(cfg), cfg.word_bits)),
                 "result": Out(result_write(cfg)),
                 "mac": In(result_write(cfg)),
+                "a_busy": In(1),
                 "result_busy": In(1),
                 "yield_": In(1),
                 "scalar": In(64),
@@ -71,6 +72,7 @@ class Bench(wiring.Component):
             unit.uops.payload.eq(split.uop),
             unit.uops.valid.eq(~self.hold),
             split.step.eq(unit.uops.valid & unit.uops.ready),
+            unit.a_busy.eq(self.a_busy),
             unit.result_busy.eq(self.result_busy),
             unit.yield_.eq(self.yield_),
             unit.scalar.eq(self.scalar),
@@ -99,6 +101,8 @@ def run(cfg, cases, tiles, rng, stall):
 
         async def cycle():
             nonlocal scalars
+            a_busy = rng.random() < stall
+            ctx.set(dut.a_busy, a_busy)
             busy = rng.random() < stall
             ctx.set(dut.result_busy, busy)
             coming = {"data": cfg.word_bits, "mask": cfg.word_bits // 8} if busy else {}
@@ -109,7 +113,7 @@ def run(cfg, cases, tiles, rng, stall):
             ctx.set(dut.mac.data, result.get("data", noise))
             ctx.set(dut.mac.mask, result.get("mask", 0))
             ctx.set(dut.yield_, rng.random() < stall / 2)
-            ctx.set(dut.a.ready, rng.random() >= stall)
+            ctx.set(dut.a.ready, not a_busy and rng.random() >= stall)
             ctx.set(dut.a.data, answers.popleft())
             written = None
             if result:
