@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,14 +52,12 @@ class Fairness(wiring.Component):
         for index, name in enumerate(self.REQUESTERS):
             lost = Signal(range(again + 1), name=f"{name}_lost")
             waiting = self.waiting[index]
-            # Who waits is known late in the cycle, so it is counted first and asked afterwards.
-            waited = Signal(name=f"{name}_waited")
-            counted = Signal.like(lost, name=f"{name}_counted")
-            m.d.sync += [
-                waited.eq(waiting),
-                counted.eq(Mux(lost == again, PATIENCE, lost + 1)),
-            ]
-            m.d.comb += lost.eq(Mux(waited, counted, 0))
+            with m.If(~waiting):
+                m.d.sync += lost.eq(0)
+            with m.Elif(lost == again):
+                m.d.sync += lost.eq(PATIENCE)
+            with m.Else():
+                m.d.sync += lost.eq(lost + 1)
             m.d.comb += due[index].eq(waiting & (lost == PATIENCE - 1))
             if name == "load":
                 m.d.sync += self.load_starved.eq(waiting & (lost >= PATIENCE - 1))
