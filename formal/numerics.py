@@ -129,14 +129,14 @@ def _one_cell(formats: Sequence[str]) -> Config:
 
 def _cycles(formats: Sequence[str]) -> int:
     """Cycles from reset that show the first uop's result."""
-    return MacPlan(_one_cell(formats)).latency + 3
+    return MacPlan(_one_cell(formats)).latency + 4
 
 
 class _OneUop:
     """One uop in an array of one sub-array, among others.
 
-    Payload registers start anywhere and inputs in other cycles are free, so the uop that enters in
-    the first cycle stands for any uop in any traffic: following it to its end proves all.
+    Payload registers start anywhere and inputs in other cycles are free, so the uop whose `op`
+    comes in the first cycle stands for any uop in any traffic: following it to its end proves all.
 
     Attributes
     ----------
@@ -149,22 +149,23 @@ class _OneUop:
         self.cfg = cfg = _one_cell(formats)
         dut = MacArray(cfg)
         p.add("array", dut)
-        age = Signal(range(dut.latency + 2), name="age")
-        with p.m.If(age <= dut.latency):
+        over = 1 + dut.latency
+        age = Signal(range(over + 2), name="age")
+        with p.m.If(age <= over):
             p.m.d.sync += age.eq(age + 1)
         self.op = p.const(dut.op.shape(), "op")
         self.a, self.b, self.c = (p.const(cfg.row_bits, name) for name in "abc")
         for name, port, value, when in (
             ("op", dut.op, self.op, 0),
-            ("a", dut.a, self.a, 0),
-            ("b", dut.b, self.b, 0),
-            ("c", dut.c, self.c, dut.c_delay),
+            ("a", dut.a, self.a, 1),
+            ("b", dut.b, self.b, 1),
+            ("c", dut.c, self.c, 1 + dut.c_delay),
         ):
             port = Value.cast(port)
             others = p.any(len(port), f"other_{name}")
             p.m.d.comb += port.eq(Mux(age == when, Value.cast(value), others))
         p.m.d.comb += dut.start.eq(1)
-        self.over = p.signal(age == dut.latency, "over")
+        self.over = p.signal(age == over, "over")
         self.d, self.flags = dut.d[0], dut.flags
         p.assume("element", self.op.rows & self.op.cols)
         p.assume("first_column", self.op.c_byte == 0)
@@ -591,7 +592,7 @@ MUTANTS = (
             "Cat(flip, aligned).as_signed()",
             "Cat(0 & flip, aligned).as_signed()",
         ),
-        ("sums clamp to the wrong side", "largest ^ value[-1].replicate(bits)", "largest"),
+        ("sums clamp to the wrong side", "limit[bit] ^ value[-1]", "limit[bit]"),
         (
             "sums that may wrap are clamped",
             "limited = control.sat & any_of(control.out[i] for i in narrower)",

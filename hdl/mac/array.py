@@ -8,8 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import mac_flags, mac_op
+from ..registers import copies
 from ..share import shared
-from .chunk import ChunkRead, chunk_row
+from .chunk import ChunkRead, chunk_row, containers
 from .control import ControlDecoder
 from .dot import DotProduct
 from .operand import OperandDecoder
@@ -29,12 +30,13 @@ class MacArray(wiring.Component):
     Members
     -------
     start : a uop enters; nothing holds it up.
-    op : what it computes.
+    op : what it computes, a cycle before `start`: the control of wide words is decoded by then, and
+        stands in a register of its own for each of them.
     a, b : m_par rows of A and n_par rows of B.
     c : the rows of the stored C word, `c_delay` cycles after `start`.
     valid : `start`, `latency` cycles later.
     d : the block's chunk of each row of C, repeated over the whole row; elements outside op.rows
-        and op.cols are undefined.
+        and op.cols are undefined. Zero while not `valid`.
     flags : flags of the elements in op.rows and op.cols.
 
     Latency: `latency` cycles from `start`, `latency - c_delay` from C, the same for every format.
@@ -65,11 +67,11 @@ class MacArray(wiring.Component):
         cfg, plan = self.cfg, self.plan
         m.submodules.control = control = ControlDecoder(plan)
         m.d.comb += control.op.eq(self.op)
-        accumulate = DelayLine(m, "accumulate", control.accumulate.as_value())
-        c_byte = DelayLine(m, "c_byte", self.op.c_byte)
-        overwrite = DelayLine(m, "overwrite", self.op.overwrite)
-        rows = DelayLine(m, "rows", self.op.rows)
-        cols = DelayLine(m, "cols", self.op.cols)
+        accumulate = DelayLine(m, "accumulate", control.accumulate.as_value(), first=-1)
+        c_byte = DelayLine(m, "c_byte", self.op.c_byte, first=-1)
+        overwrite = DelayLine(m, "overwrite", self.op.overwrite, first=-1)
+        rows = DelayLine(m, "rows", self.op.rows, first=-1)
+        cols = DelayLine(m, "cols", self.op.cols, first=-1)
         valid = DelayLine(m, "valid", self.start, reset=True)
         m.d.comb += self.valid.eq(valid[self.latency])
 
@@ -79,18 +81,28 @@ class MacArray(wiring.Component):
             return data.View(accumulate_layout, accumulate[age])
 
         if plan.has_floats:
-            align = DelayLine(m, "align", control.align.as_value())
+            align = DelayLine(m, "align", control.align.as_value(), first=-1)
         decoded = {}
         for side, count in (("a", cfg.m_par), ("b", cfg.n_par)):
-            for i in range(count):
+            # Held inverted: a lane that takes no part resets its registers.
+            of_side = ~getattr(control, f"operand_{side}").as_value()
+            for i, of_row in enumerate(copies(m, f"operand_{side}", of_side, count)):
                 m.submodules[f"decode_{side}{i}"] = decoder = OperandDecoder(plan)
                 m.d.comb += [
                     decoder.row.eq(getattr(self, side)[i]),
-                    decoder.control.eq(getattr(control, f"operand_{side}")),
+                    decoder.control.eq(~of_row),
                 ]
                 decoded[side, i] = decoder.operands
 
-        chunk_age = self.c_delay + 1
+        control_ages = dict(plan.control_ages)
+        if not plan.has_floats:
+            # These decide on whole sums: each sub-array has registers of its own.
+            inverts = copies(
+                m, "invert", accumulate_at(plan.sum_age - 2).negate, cfg.m_par * cfg.n_par
+            )
+            before = accumulate[control_ages.pop("add") - 1]
+            adds = copies(m, "add", before, cfg.m_par * cfg.n_par)
+        chunk_age = plan.c_age - ChunkRead.LATENCY
         results: list[list[DotProduct]] = []
         for i in range(cfg.m_par):
             m.submodules[f"chunk{i}"] = chunk = ChunkRead(plan)
@@ -108,20 +120,32 @@ class MacArray(wiring.Component):
                     dot.b.eq(decoded["b", j]),
                     dot.c.eq(chunk.elements[j]),
                 ]
-                for stage, age in plan.control_ages.items():
+                if not plan.has_floats:
+                    number = i * cfg.n_par + j
+                    m.d.comb += [
+                        dot.invert.eq(inverts[number]),
+                        dot.control_add.eq(adds[number]),
+                    ]
+                for stage, age in control_ages.items():
                     m.d.comb += getattr(dot, f"control_{stage}").eq(accumulate_at(age))
                 if plan.has_floats:
                     for stage, age in plan.align_ages.items():
                         m.d.comb += getattr(dot, f"align_{stage}").eq(align[age])
                 results[i].append(dot)
-        self._result(m, results, accumulate_at(self.latency - 1).out)
+        self._result(m, results, accumulate_at(self.latency - 2).out, valid[self.latency - 2])
         self._flags(m, results, rows[self.latency - 1], cols[self.latency - 1])
         return m
 
-    def _result(self, m: Module, results: list[list[DotProduct]], out: Value) -> None:
+    def _result(self, m: Module, results: list[list[DotProduct]], out: Value, valid: Value) -> None:
+        """Register the rows; `out` and `valid` are those of a cycle earlier."""
+        used = copies(m, "containers", containers(self.plan, out), len(results))
+        idle = copies(m, "no_result", ~valid, len(results))
         for i, row in enumerate(results):
             d = Signal(self.cfg.row_bits, name=f"d{i}", reset_less=True)
-            m.d.sync += d.eq(chunk_row(self.plan, out, [dot.d for dot in row]))
+            m.d.sync += d.eq(chunk_row(self.plan, used[i], [dot.d for dot in row]))
+            # A register reset, which costs no logic on most targets.
+            with m.If(idle[i]):
+                m.d.sync += d.eq(0)
             m.d.comb += self.d[i].eq(d)
 
     def _flags(self, m: Module, results: list[list[DotProduct]], rows: Value, cols: Value) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .logic import any_of, mux_one_hot, pick
+from ..registers import copies
+from .logic import any_of
 from .plan import MacPlan
 
-__all__ = ["ChunkRead", "chunk_row", "elements"]
+__all__ = ["ChunkRead", "chunk_row", "containers", "elements"]
 
 
 def elements(plan: MacPlan) -> data.ArrayLayout:
@@ -33,16 +34,17 @@ class ChunkRead(wiring.Component):
 
     Members
     -------
-    row : the row.
     byte : where the chunk starts (`mac_op`'s c_byte).
     out : one-hot output format.
     skip : C takes no part.
+    row : the row, one cycle after these three.
     elements : the elements, registered.
 
-    Latency: 1 cycle. Throughput: one row a cycle. Source: numerics.md section 3.
+    Latency: `LATENCY` cycles, one of them before the row comes. Throughput: one row a cycle.
+    Source: numerics.md section 3.
     """
 
-    latency = 1
+    LATENCY = 2
 
     def __init__(self, plan: MacPlan):
         self.plan = plan
@@ -58,78 +60,93 @@ class ChunkRead(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        chunk = self._chunk(m)
-        for n in range(self.plan.cfg.n_par):
-            reg = Signal(self.plan.out_bits, name=f"element{n}", reset_less=True)
+        plan = self.plan
+        # Every place at which a chunk of some format may start, and whether this one does.
+        self._places = [
+            (out, low)
+            for out in plan.outputs
+            for low in range(0, plan.cfg.row_bits, _chunk_bits(plan, out.container))
+        ]
+        starts = {low: Signal(name=f"at{low}") for _, low in self._places}
+        for low, here in starts.items():
+            m.d.comb += here.eq(self.byte == low // 8)
+        self._taken = [self.out[plan.outputs.index(out)] & starts[low] for out, low in self._places]
+        skips = copies(m, "skip", self.skip, plan.cfg.n_par)
+        for n, skip in enumerate(skips):
+            reg = Signal(plan.out_bits, name=f"element{n}", reset_less=True)
+            m.d.sync += reg.eq(self._element(m, n))
             # A register reset, which costs no logic on most targets.
-            with m.If(self.skip):
+            with m.If(skip):
                 m.d.sync += reg.eq(0)
-            with m.Else():
-                m.d.sync += reg.eq(self._element(m, n, chunk))
             m.d.comb += self.elements[n].eq(reg)
         return m
 
-    def _chunk(self, m: Module) -> Value:
-        """The row rotated so that the chunk starts at bit 0, as far as chunks are wide."""
-        plan = self.plan
-        sizes = [_chunk_bits(plan, container) for container in plan.out_containers]
-        unit = min(sizes)
-        words = []
-        for j in range(max(sizes) // unit):
-            # Chunks that reach word j start at multiples of `step` words.
-            step = min(size // unit for size in sizes if size // unit > j)
-            count = plan.cfg.row_bits // unit // step
-            options = [self.row.word_select(j + step * i, unit) for i in range(count)]
-            low = (step * unit // 8).bit_length() - 1
-            word = Signal(unit, name=f"word{j}")
-            m.d.comb += word.eq(pick(options, self.byte[low : low + (count - 1).bit_length()]))
-            words.append(word)
-        return Cat(words)
+    def _element(self, m: Module, n: int) -> Value:
+        """Element `n` of the chunk, in the output format of this uop."""
+        places = {
+            i: (out, low + n * out.container)
+            for i, (out, low) in enumerate(self._places)
+            if n < self.plan.cfg.uop_columns(out.container)
+        }
+        registers: dict[tuple[int, ...], Value] = {}
 
-    def _element(self, m: Module, n: int, chunk: Value) -> Value:
-        """Element `n` of the chunk in the output format of this uop."""
-        plan = self.plan
-        outs = [
-            (i, out)
-            for i, out in enumerate(plan.outputs)
-            if n < plan.cfg.uop_columns(out.container)
-        ]
-        sign = Signal(name=f"sign{n}")
-        signs: dict[int, list[Value]] = {}
-        for i, out in outs:
-            if not out.is_float:
-                signs.setdefault(n * out.container + out.bits - 1, []).append(self.out[i])
-        if signs:
-            m.d.comb += sign.eq(mux_one_hot([(any_of(c), chunk[at]) for at, c in signs.items()]))
+        def taken_from(sources: dict[int, list[int]]) -> Value:
+            """The bit of the row, of these numbers, whose list names the place of the chunk."""
+            terms = []
+            for bit, numbers in sources.items():
+                key = tuple(numbers)
+                if key not in registers:
+                    # Elements are wide: each has its own registers of what decides on it.
+                    taken = any_of(self._taken[i] for i in numbers)
+                    (registers[key],) = copies(m, f"take{n}_{len(registers)}", taken, 1)
+                terms.append(registers[key] & self.row[bit])
+            return any_of(terms)
+
+        signs: dict[tuple[int, ...], Signal] = {}
         bits = []
-        for bit in range(plan.out_bits):
-            # Formats that find this bit in the same place of the chunk share an input.
-            sources: dict[int, list[Value]] = {}
-            extended = False
-            for i, out in outs:
+        for bit in range(self.plan.out_bits):
+            # Chunks that have this bit in the same place of the row share an input.
+            sources: dict[int, list[int]] = {}
+            extended = []
+            for i, (out, low) in places.items():
                 if bit < (out.container if out.is_float else out.bits):
-                    sources.setdefault(n * out.container + bit, []).append(self.out[i])
+                    sources.setdefault(low + bit, []).append(i)
                 elif not out.is_float:
-                    extended = True
-            options: list[tuple[Value, Value]] = [
-                (any_of(c), chunk[at]) for at, c in sources.items()
-            ]
-            if extended or not options:
-                options.append((Const(1, 1), sign))
-            bits.append(mux_one_hot(options))
+                    extended.append(i)
+            value = taken_from(sources)
+            if extended:
+                key = tuple(extended)
+                if key not in signs:
+                    tops: dict[int, list[int]] = {}
+                    for i in extended:
+                        out, low = places[i]
+                        tops.setdefault(low + out.bits - 1, []).append(i)
+                    signs[key] = Signal(name=f"sign{n}_{len(signs)}")
+                    m.d.comb += signs[key].eq(taken_from(tops))
+                value = value | signs[key]
+            bits.append(value)
         return Cat(bits)
 
 
-def chunk_row(plan: MacPlan, out: Value, values: list[Value]) -> Value:
-    """A whole row made of copies of the chunk that holds the elements `values`."""
-    by_container = []
+def containers(plan: MacPlan, out: Value) -> Value:
+    """Which of `MacPlan.out_containers` the format of one-hot `out` has, one-hot."""
+    return Cat(
+        any_of(out[i] for i, o in enumerate(plan.outputs) if o.container == container)
+        for container in plan.out_containers
+    )
+
+
+def chunk_row(plan: MacPlan, used: Value, values: list[Value]) -> Value:
+    """A whole row made of copies of the chunk that holds the elements `values`.
+
+    `used`: their container, see `containers`.
+    """
+    rows = []
     for container in plan.out_containers:
         columns = plan.cfg.uop_columns(container)
         chunk = Cat(values[n][:container] for n in range(columns))
-        row = Cat(chunk for _ in range(plan.cfg.row_bits // len(chunk)))
-        used = Cat(out[i] for i, o in enumerate(plan.outputs) if o.container == container).any()
-        by_container.append((used, row))
-    result = by_container[0][1]
-    for used, row in by_container[1:]:
-        result = Mux(used, row, result)
+        rows.append(Cat(chunk for _ in range(plan.cfg.row_bits // len(chunk))))
+    result = rows[0]
+    for i, row in enumerate(rows[1:], start=1):
+        result = Mux(used[i], row, result)
     return result

@@ -38,6 +38,8 @@ class DotProduct(wiring.Component):
     align_amount, align_shift, align_term, align_sum : control of the aligners and the tree, from
         age `shift_age - 1` on, one cycle after the other; align_guest at age 2
         (`MacPlan.align_ages`).
+    invert : without floats, at age `sum_age - 1`: invert the sum's bits, which is all of a negation
+        but the carry that the accumulator adds.
     c : the element of C, at age `c_age`.
     control_... : control of the accumulator (`MacPlan.control_ages`).
     d, flags : the result, at age `latency - 1`, to be registered outside.
@@ -57,6 +59,8 @@ class DotProduct(wiring.Component):
         }
         if plan.has_floats:
             members |= {f"align_{stage}": In(align_control(plan)) for stage in plan.align_ages}
+        else:
+            members["invert"] = In(1)
         members |= {f"control_{stage}": In(control) for stage in plan.control_ages}
         super().__init__(members)
 
@@ -64,7 +68,11 @@ class DotProduct(wiring.Component):
         m = Module()
         plan = self.plan
         m.submodules.tree = tree = SumTree(
-            [slot.term_bits for slot in plan.slots], plan.sum_bits, plan.carries, plan.windows
+            [slot.term_bits for slot in plan.slots],
+            plan.sum_bits,
+            plan.carries,
+            plan.windows,
+            inverts=not plan.has_floats,
         )
         products = [self._product(m, i) for i in range(len(plan.slots))]
         if plan.has_floats:
@@ -74,7 +82,8 @@ class DotProduct(wiring.Component):
         else:
             for i, product in enumerate(products):
                 m.d.comb += getattr(tree, f"term{i}").eq(product[plan.product_age])
-            m.submodules.accumulate = accumulate = IntegerAccumulator(plan)
+            m.d.comb += tree.invert.eq(self.invert)
+            m.submodules.accumulate = accumulate = IntegerAccumulator(plan, inverted=True)
             wait = plan.c_age - plan.sum_age
         m.d.comb += [
             accumulate.total.eq(DelayLine(m, "total", tree.total)[wait].as_signed()),

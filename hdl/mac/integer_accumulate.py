@@ -22,13 +22,14 @@ class IntegerAccumulator(wiring.Component):
     Parameters
     ----------
     plan : sizes.
+    inverted : `total` comes with its bits inverted where it is to be negated.
 
     Members
     -------
     total : sum of the products.
     c : the element of C, sign-extended, or zero.
     control_add, control_round, control_out : control of the uop that is in that stage.
-    d : the result's container in the low bits, sign-extended.
+    d : the result's container in the low bits; those above are undefined.
     flags : its flags.
 
     Latency: `MacPlan.latency - 1 - MacPlan.c_age` cycles, `control_add` in the first,
@@ -36,8 +37,9 @@ class IntegerAccumulator(wiring.Component):
     Throughput: one a cycle. Source: numerics.md sections 1 and 4.
     """
 
-    def __init__(self, plan: MacPlan):
+    def __init__(self, plan: MacPlan, *, inverted: bool = False):
         self.plan = plan
+        self.inverted = inverted
         control = accumulate_control(plan)
         super().__init__(
             {
@@ -58,7 +60,9 @@ class IntegerAccumulator(wiring.Component):
         aligned = mux_one_hot([(choose[i], self.c << n) for i, n in enumerate(plan.shifts)])
         frame = Signal(signed(plan.frame_bits), name="frame", reset_less=True)
         flip = self.control_add.negate
-        total = self.total ^ flip.replicate(len(self.total)).as_signed()
+        total = self.total
+        if not self.inverted:
+            total = total ^ flip.replicate(len(total)).as_signed()
         # The lowest bit carries in the one that completes a negation, in a single carry chain.
         carried = Cat(flip, aligned).as_signed() + Cat(flip, total).as_signed()
         with_c = Signal(signed(plan.frame_bits), name="with_c")
@@ -89,41 +93,61 @@ class IntegerAccumulator(wiring.Component):
         return value, rounded, register(m, "dropped", guard | rest)
 
     COMPARED_BITS = 4
-    """Neighbouring bits that are compared before the register of the sum: inputs of a LUT."""
+    """Neighbouring bits that are compared at once: inputs of a LUT."""
 
-    def _clamp(self, m: Module, value: Value, control: data.View) -> Value:
-        """Whether the output clamps `value`, which is in the stage of `control`, a cycle later.
+    def _clamp(self, m: Module, value: Value, control: data.View) -> dict[int, Signal]:
+        """Whether `value`, which is in the stage of `control`, is clamped a cycle later.
 
-        A number fits if its sign and all bits above the output's width are equal. Few neighbours
-        at a time are compared in the stage that makes the number, which leaves little to the next.
+        By width: it is beyond that width, but not beyond a wider one, and the output is no wider.
+        So what is clamped is so by some width from the output's on.
+
+        A number fits if its sign and all bits above the output's width are equal. Sums of narrow
+        outputs do not reach the top, so few bits are compared, and in the stage that makes them.
         """
-        clamps = []
+        clamps: dict[int, Signal] = {}
         top = len(value)
         for bits in sorted({out.bits for out in self.plan.outputs}, reverse=True):
             if bits >= len(value):
                 continue
+            top = min(top, self._reach(bits))
             differ = []
             for low in range(bits - 1, top - 1, self.COMPARED_BITS - 1):
                 part = value[low : min(low + self.COMPARED_BITS, top)]
-                differ.append(register(m, f"differ_from{low}", part.any() & ~part.all()))
+                differ.append(part.any() & ~part.all())
             # What overflows a width overflows the narrower ones too.
             narrower = [i for i, out in enumerate(self.plan.outputs) if out.bits <= bits]
             limited = control.sat & any_of(control.out[i] for i in narrower)
-            clamps.append(any_of(differ) & register(m, f"limited_to{bits}", limited))
+            clamps[bits] = register(m, f"clamp_to{bits}", any_of(differ) & limited)
             top = bits
-        clamp = Signal(name="clamp")
-        m.d.comb += clamp.eq(any_of(clamps))
-        return clamp
+        return clamps
 
-    def _encode(self, m: Module, value: Signal, clamp: Value, inexact: Value) -> None:
-        control, outputs, bits = self.control_out, self.plan.outputs, self.plan.out_bits
-        largest = mux_one_hot(
-            [(control.out[i], Const((1 << (o.bits - 1)) - 1, bits)) for i, o in enumerate(outputs)]
-        )
-        limit = largest ^ value[-1].replicate(bits)
+    def _reach(self, bits: int) -> int:
+        """Width of the sums whose output has up to `bits` bits."""
+        pairs = [p for p in self.plan.pairs if not p.out.is_float and p.out.bits <= bits]
+        if any(pair.src.modular for pair in pairs):
+            return self.plan.frame_bits
+        return max(pair.src.sum_bits + pair.bits_above for pair in pairs)
+
+    def _encode(self, m: Module, value: Signal, clamps: dict[int, Signal], inexact: Value) -> None:
+        outputs, out_is = self.plan.outputs, self.control_out.out
+        wrapped = self._wrap(value)
+        limit, clamped = [], []
+        for bit in range(self.plan.out_bits):
+            # A bit that only wide containers have asks for nothing that concerns narrower ones.
+            reached = [(i, out) for i, out in enumerate(outputs) if bit < out.container]
+            narrowest = min(out.bits for _, out in reached)
+            clamped.append(any_of(clamp for width, clamp in clamps.items() if width >= narrowest))
+            # Of the largest number in each format.
+            ones = [out_is[i] for i, out in reached if bit < out.bits - 1]
+            limit.append(any_of(ones) if len(ones) < len(reached) else Const(1, 1))
         m.d.comb += [
-            self.d.eq(Mux(clamp, limit, self._wrap(value))),
-            self.flags.sat_hit.eq(clamp),
+            self.d.eq(
+                Cat(
+                    Mux(clamped[bit], limit[bit] ^ value[-1], wrapped[bit])
+                    for bit in range(self.plan.out_bits)
+                )
+            ),
+            self.flags.sat_hit.eq(any_of(clamps.values())),
             self.flags.inexact.eq(inexact),
         ]
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import ReadPort, mac_flags, mma_uop, result_write, tile_word
+from ..registers import copies
 from ..units.point_op import PointSource
 from ..units.pointwise import PointwiseArray
 from ..units.vector import VectorArray
 from .array import MacArray
+from .pipeline import register
 from .plan import MacPlan
 
 __all__ = ["MacPipe", "MacTiming"]
@@ -53,10 +55,13 @@ class MacPipe(wiring.Component):
     -------
     uops : mma uops; a transfer is the cycle of B's read (A's may lie earlier).
     hold : there is none in this cycle, but operands may be read.
-    a, b, c : tile-file reads; data come `Config.read_latency` cycles later. C's is always granted.
-    result : tile-file write of one chunk.
-    flags, flags_valid : sticky flags of the uop written in this cycle.
+    a, b, c : tile-file reads; data come `Config.read_latency` cycles later. C's is always granted;
+        its request stands in registers.
+    result : tile-file write of one chunk, from registers; all its fields are zero in other cycles.
+    flags, flags_valid : sticky flags of the uop that was written in the cycle before.
     ahead : a result will be written `Config.move_latency` cycles from now.
+    c_next, c_next_tile : C will be read in the next cycle, and where.
+    result_next, result_next_tile : likewise of the result's write.
     scalar, scalar_done, saturated (front end xuantie) : operand of a pointwise instruction; it is
         not needed any more; one of its clips changed a value.
 
@@ -86,6 +91,10 @@ class MacPipe(wiring.Component):
                 "flags": Out(mac_flags()),
                 "flags_valid": Out(1),
                 "ahead": Out(1),
+                "c_next": Out(1),
+                "c_next_tile": Out(cfg.tile_bits),
+                "result_next": Out(1),
+                "result_next_tile": Out(cfg.tile_bits),
                 **(
                     {"scalar": In(64), "scalar_done": Out(1), "saturated": Out(1)}
                     if cfg.xuantie
@@ -127,27 +136,33 @@ class MacPipe(wiring.Component):
             m.d.sync += have_a.eq(1)
 
         # -- select: words to operand rows ------------------------------------------------------
-        def when_read(value, *, name, reset_less):
-            """`value` of the cycle of an operand read, in the cycle of its data."""
-            for stage in range(cfg.read_latency):
+        def when_read(value, *, name, reset_less, before=0):
+            """`value` of the cycle of a read, in the cycle of its data, or `before` that."""
+            for stage in range(cfg.read_latency - before):
                 later = Signal(len(value), name=f"{name}{stage}", reset_less=reset_less)
                 m.d.sync += later.eq(value)
                 value = later
             return value
 
-        a_fresh = when_read(self.a.valid & self.a.ready, name="a_fresh", reset_less=False)
+        def rows_when_read(valid, *, name):
+            """Likewise of a read's `valid`, for each row of its word."""
+            before = when_read(valid, name=name, reset_less=False, before=1)
+            return copies(m, name, before, cfg.m_par)
+
+        a_fresh = rows_when_read(self.a.valid & self.a.ready, name="a_fresh")
         b_offset = when_read(uop.b_row[: cfg.m_par_log2], name="b_offset", reset_less=True)
         b_rows = [self.b.data.word_select(row, cfg.row_bits) for row in range(cfg.m_par)]
         a_q = Signal(data.ArrayLayout(cfg.row_bits, cfg.m_par), reset_less=True)
         b_q = Signal(data.ArrayLayout(cfg.row_bits, cfg.n_par), reset_less=True)
         # A's rows stay until the next block comes, which is after the last uop that uses them.
-        with m.If(a_fresh):
-            m.d.sync += a_q.eq(self.a.data)
+        for row, fresh in enumerate(a_fresh):
+            with m.If(fresh):
+                m.d.sync += a_q[row].eq(self.a.data.word_select(row, cfg.row_bits))
         b_fresh = Const(1)
         if cfg.xuantie:
             b_fresh = when_read(self.b.valid & self.b.ready, name="b_fresh", reset_less=False)
         # Wide outputs take fewer columns a uop, so every offset their step allows is wired.
-        steps = sorted({cfg.uop_columns(8 << log2) for log2 in range(4)})
+        steps = sorted({cfg.uop_columns(out.container) for out in cfg.output_formats})
         for column in range(cfg.n_par):
             row = b_rows[column]
             for offset in range(steps[0], cfg.m_par, steps[0]):
@@ -188,7 +203,7 @@ class MacPipe(wiring.Component):
         start, start_load = at(operand_stages)
         m.d.comb += [
             array.start.eq(start),
-            array.op.eq(start_load.op),
+            array.op.eq(at(operand_stages - 1)[1].op),
             array.a.eq(a_q),
             array.b.eq(b_q),
         ]
@@ -223,66 +238,111 @@ class MacPipe(wiring.Component):
 
         # -- C: read when its data come as the array takes them, held for the other chunks ------
         c_cycle = operand_stages + array.c_delay
-        read_valid, read_load = at(c_cycle - cfg.read_latency)
+        # Whether it is read stands in a register in that cycle and in the one before.
+        c_read_cycle = c_cycle - cfg.read_latency
+        planned, planned_load = at(c_read_cycle - 2)
+        c_next, c_read = Signal(), Signal()
+        m.d.sync += [c_next.eq(planned & planned_load.new_c), c_read.eq(c_next)]
         m.d.comb += [
-            self.c.valid.eq(read_valid & read_load.new_c),
-            self.c.addr.eq(read_load.c),
+            self.c_next.eq(c_next),
+            self.c_next_tile.eq(at(c_read_cycle - 1)[1].c.tile),
+            self.c.valid.eq(c_read),
+            self.c.addr.eq(at(c_read_cycle)[1].c),
         ]
-        c_fresh = when_read(self.c.valid, name="c_fresh", reset_less=False)
-        c_held = Signal(cfg.word_bits, reset_less=True)
-        m.d.comb += array.c.eq(Mux(c_fresh, self.c.data, c_held))
-        with m.If(c_fresh):
-            m.d.sync += c_held.eq(self.c.data)
+        c_held = Signal(data.ArrayLayout(cfg.row_bits, cfg.m_par), reset_less=True)
+        for row, fresh in enumerate(rows_when_read(c_read, name="c_fresh")):
+            c_row = self.c.data.word_select(row, cfg.row_bits)
+            m.d.comb += array.c[row].eq(Mux(fresh, c_row, c_held[row]))
+            m.d.sync += c_held[row].eq(array.c[row])
 
-        # -- write-back --------------------------------------------------------------------------
+        # -- write-back: which bytes of a row is decided two cycles before, of the word one --------
+        early = at(self.depth - 2)[1].op
+        last_valid, last = at(self.depth - 1)
         done_valid, done = at(self.depth)
-        widths = [out.container for out in cfg.output_formats]
-        row_mask = Signal(cfg.row_bytes)
-        zero_mask = Signal(cfg.row_bytes)  # bytes that become zero beside them
-        zero_rows = done.op.zero_rows if cfg.xuantie else Const(0, cfg.m_par)
+        no_rows, no_bytes = Const(0, cfg.m_par), Const(0, cfg.row_bytes)
+        row_mask = register(m, "row_mask", self._bytes(m, early, early.cols, name="columns"))
+        zero_mask = no_bytes  # bytes that become zero beside them
+        if cfg.xuantie:
+            zeroes = self._bytes(m, early, early.zero_cols, name="zero_columns")
+            zero_mask = register(m, "zero_mask", zeroes)
 
-        def bytes_of(columns, width):
-            bits = Cat(bit.replicate(width // 8) for bit in columns[: cfg.uop_columns(width)])
-            return bits << done.op.c_byte
+        def bytes_of_word(part, zero, op):
+            """Both kinds of bytes of a row, in the rows of `op`."""
+            zero_rows = op.zero_rows if cfg.xuantie else no_rows
+            return Cat(
+                (part | zero) & (row | zero_row).replicate(cfg.row_bytes)
+                for row, zero_row in zip(op.rows, zero_rows, strict=True)
+            )
 
-        with m.Switch(done.op.out):
-            for index, width in enumerate(widths):
-                with m.Case(index):
-                    m.d.comb += row_mask.eq(bytes_of(done.op.cols, width))
-                    if cfg.xuantie:
-                        m.d.comb += zero_mask.eq(bytes_of(done.op.zero_cols, width))
-        computed = Signal(cfg.word_bits)
-        live = Cat(row_mask & row.replicate(cfg.row_bytes) for row in done.op.rows)
-        kept = Cat(bit.replicate(8) for bit in live) if cfg.xuantie else Const(-1, cfg.word_bits)
+        addr = Signal(tile_word(cfg), name="result_addr", reset_less=True)
+        mask = Signal(cfg.word_bits // 8, name="result_mask", reset_less=True)
+        with m.If(last_valid):
+            m.d.sync += [addr.eq(last.c), mask.eq(bytes_of_word(row_mask, zero_mask, last.op))]
+        with m.Else():
+            m.d.sync += [addr.eq(0), mask.eq(0)]
         m.d.comb += [
-            computed.eq(array.d),
             self.result.valid.eq(done_valid),
-            self.result.addr.eq(done.c),
-            self.result.data.eq(computed & kept),
-            self.result.mask.eq(
-                Cat(
-                    (row_mask | zero_mask) & (row | zero).replicate(cfg.row_bytes)
-                    for row, zero in zip(done.op.rows, zero_rows, strict=True)
-                )
-            ),
-            self.flags_valid.eq(done_valid),
-            self.flags.eq(array.flags),
+            self.result.addr.eq(addr),
+            self.result.data.eq(array.d),
+            self.result.mask.eq(mask),
+            self.result_next.eq(last_valid),
+            self.result_next_tile.eq(last.c.tile),
             self.ahead.eq(at(self.depth - cfg.move_latency)[0]),
         ]
+
+        # -- flags: a cycle later, as they go far --------------------------------------------------
+        flags = Signal(mac_flags(), name="flags_now")
+        flags_q = Signal(mac_flags(), reset_less=True)
+        m.d.comb += [flags.eq(array.flags), self.flags.eq(flags_q)]
+        m.d.sync += [flags_q.eq(flags), self.flags_valid.eq(done_valid)]
+
+        # -- results of other units, and what of a word becomes zero ------------------------------
+        if not cfg.has_words:
+            return m
+        computed = Signal(cfg.word_bits)
+        part = Signal(cfg.row_bytes)  # of another unit
+        other = Signal()
+        m.d.comb += computed.eq(array.d)
         if self.vector is not None:
-            with m.If(done.op.vector.on):
+            with m.If(done_valid & done.op.vector.on):
                 m.d.comb += [
-                    row_mask.eq(vector.mask),
+                    other.eq(1),
+                    part.eq(vector.mask),
                     computed.eq(vector.d),
-                    self.flags.eq(vector.flags),
+                    flags.eq(vector.flags),
                 ]
         if self.point is not None:
             # What is not active is zero in its words already.
             m.d.comb += self.saturated.eq(done_valid & done.op.point.on & point.sat)
-            with m.If(done.op.point.on):
+            with m.If(done_valid & done.op.point.on):
                 m.d.comb += [
-                    row_mask.eq(~0),
+                    other.eq(1),
+                    part.eq(~0),
                     computed.eq(point.d),
-                    self.flags.eq(0),
+                    flags.eq(0),
                 ]
+        zero_part = register(m, "zero_part", zero_mask)
+        with m.If(other):
+            m.d.comb += self.result.mask.eq(bytes_of_word(part, zero_part, done.op))
+        if cfg.xuantie:
+            own_part = register(m, "own_part", row_mask)
+            live = Cat(
+                Mux(other, part, own_part) & row.replicate(cfg.row_bytes) for row in done.op.rows
+            )
+            computed = computed & Cat(bit.replicate(8) for bit in live)
+        m.d.comb += self.result.data.eq(computed)
         return m
+
+    def _bytes(self, m: Module, op: data.View, columns: Value, *, name: str) -> Signal:
+        """The bytes of a row that `columns` of a uop's block take."""
+        cfg = self.cfg
+        mask = Signal(cfg.row_bytes, name=f"{name}_bytes")
+        with m.Switch(op.out):
+            for index, out in enumerate(cfg.output_formats):
+                with m.Case(index):
+                    width = out.container
+                    bits = Cat(
+                        bit.replicate(width // 8) for bit in columns[: cfg.uop_columns(width)]
+                    )
+                    m.d.comb += mask.eq(bits << op.c_byte)
+        return mask

@@ -25,12 +25,14 @@ class SumTree(wiring.Component):
     sum_bits : width of the sum; a narrower one than the terms need is the sum modulo 2^sum_bits.
     carries : single bits to be added, in the carries of the adders.
     places : bits of the sum at which they may be added. Terms are zero below the one in use.
+    inverts : there is `invert`.
 
     Members
     -------
     term0, term1, ... : terms.
     carry : the single bits, if any.
     place : one-hot, which of `places` they are added at; all clear if they are zero.
+    invert : the bits of the sum that is registered in this cycle are inverted.
     total : the sum, registered.
 
     Latency: `latency` cycles, one for every adder level. Throughput: one sum a cycle.
@@ -43,15 +45,20 @@ class SumTree(wiring.Component):
         sum_bits: int,
         carries: int = 0,
         places: Sequence[int] = (0,),
+        *,
+        inverts: bool = False,
     ):
         self.widths = tuple(widths)
         self.sum_bits = sum_bits
         self.carries = carries
         self.places = tuple(places)
+        self.inverts = inverts
         self.latency = self.latency_of(len(self.widths), carries)
         members = {f"term{i}": In(signed(width)) for i, width in enumerate(self.widths)}
         if carries:
             members |= {"carry": In(carries), "place": In(len(self.places))}
+        if inverts:
+            members["invert"] = In(1)
         super().__init__({**members, "total": Out(signed(sum_bits))})
 
     @staticmethod
@@ -79,6 +86,9 @@ class SumTree(wiring.Component):
                 sums.append(total[: self.sum_bits].as_signed())
             if len(values) % 2:
                 sums.append(values[-1])
+            if self.inverts and level == self.latency - 1:
+                (value,) = sums
+                sums = [(value ^ self.invert.replicate(len(value))).as_signed()]
             values = []
             for i, value in enumerate(sums):
                 reg = Signal(signed(len(value)), name=f"sum{level}_{i}", reset_less=True)

@@ -31,6 +31,7 @@ def run(dut: MacArray, uops: list[Uop], rng: random.Random, gaps: float = 0.0):
             schedule.append(None)
         schedule.append(uop)
     results = []
+    schedule.insert(0, None)  # `op` comes a cycle earlier
     total = len(schedule) + dut.latency
 
     async def bench(ctx):
@@ -39,8 +40,12 @@ def run(dut: MacArray, uops: list[Uop], rng: random.Random, gaps: float = 0.0):
             ctx.set(dut.start, uop is not None)
             # Rubbish where nothing is asked for: only valid uops may count.
             source = uop or Uop({}, *[[rng.getrandbits(64)] * dut.cfg.m_par] * 3)
-            for name, value in source.op.items():
-                ctx.set(dut.op[name], value)
+            coming = schedule[cycle + 1] if cycle + 1 < len(schedule) else None
+            if coming is None:
+                ctx.set(dut.op.as_value(), rng.getrandbits(dut.op.shape().size))
+            else:
+                for name, value in coming.op.items():
+                    ctx.set(dut.op[name], value)
             for port, rows in ((dut.a, source.a), (dut.b, source.b)):
                 for i in range(port.shape().length):
                     ctx.set(port[i], rows[i])
@@ -54,6 +59,9 @@ def run(dut: MacArray, uops: list[Uop], rng: random.Random, gaps: float = 0.0):
             if expected:
                 rows = [ctx.get(dut.d[i]) for i in range(dut.cfg.m_par)]
                 results.append((rows, ctx.get(dut.flags.as_value())))
+            else:
+                rows = [ctx.get(dut.d[i]) for i in range(dut.cfg.m_par)]
+                assert cycle < dut.latency or not any(rows), f"d is not zero in cycle {cycle}"
             await ctx.tick()
 
     sim = Simulator(dut)

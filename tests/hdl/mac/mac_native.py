@@ -28,7 +28,7 @@ class NativeArray:
         shape (uops, rows * words of a row).
         """
         count = len(a)
-        cycles = count + self.latency + 1
+        cycles = 1 + count + self.latency
 
         def stream(words: np.ndarray, start: int = 0) -> np.ndarray:
             column = np.zeros((cycles, words.shape[1]), np.uint32)
@@ -37,14 +37,14 @@ class NativeArray:
 
         out = self._design.run(
             {
-                "start": stream(np.ones((count, 1), np.uint32)),
                 "op": stream(field_words(self.op_layout, ops, count)),
-                "a": stream(a),
-                "b": stream(b),
-                "c": stream(c, self.c_delay),
+                "start": stream(np.ones((count, 1), np.uint32), 1),
+                "a": stream(a, 1),
+                "b": stream(b, 1),
+                "c": stream(c, 1 + self.c_delay),
             }
         )
-        done = slice(self.latency, self.latency + count)
+        done = slice(1 + self.latency, 1 + self.latency + count)
         valid = out["valid"][:, 0]
         assert valid.sum() == count and valid[done].all(), "valid is not start, delayed"
         return out["d"][done], out["flags"][done, 0]
