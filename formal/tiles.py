@@ -41,6 +41,15 @@ def tile_file(cfg: Config) -> Proof:
             p.assume(f"{name}_block", port.addr.block == 0)
         p.assume("load_block", dut.load.payload.block == 0)
 
+    # -- C and the result are announced a cycle before ----------------------------------------
+    p.assume("no_move_beside_a", ~(dut.move.valid & dut.a.valid))
+    for name, port in (("c", dut.c), ("result", dut.result)):
+        told = p.past(getattr(dut, f"{name}_next"), f"{name}_told")
+        told_tile = p.past(getattr(dut, f"{name}_next_tile"), f"{name}_told_tile")
+        p.assume(f"{name}_told", port.valid == told)
+        p.assume(f"{name}_told_where", ~told | (port.addr.tile == told_tile))
+        p.check(f"{name}_hits", inside(f"{name}_hits") == Mux(told, 1 << bank(told_tile), 0))
+
     # -- the byte as writes leave it -----------------------------------------------------------
     result, load = dut.result, dut.load
     to_word = p.signal(
@@ -93,8 +102,8 @@ def tile_file(cfg: Config) -> Proof:
     p.check("a_never_waits", dut.a.ready)
     b_fits = before(dut.b, (dut.c, dut.a)) < 2
     p.check("b_waits_for_c_and_a", ~dut.b.valid | (dut.b.ready == b_fits))
-    move_fits = ~dut.a.valid & (before(dut.move, (dut.c, dut.b, dut.store)) < 2)
-    p.check("move_waits_for_a_or_two", ~dut.move.valid | (dut.move.ready == move_fits))
+    move_fits = before(dut.move, (dut.c, dut.b, dut.store)) < 2
+    p.check("move_waits_for_two", ~dut.move.valid | (dut.move.ready == move_fits))
     store_fits = before(dut.store, (dut.c, dut.a, dut.b)) < 2
     p.check("store_waits_for_two", ~dut.store.valid | (dut.store.ready == store_fits))
     busy = result.valid & (bank(result.addr.tile) == bank(load.payload.tile))

@@ -124,7 +124,16 @@ class Core(wiring.Component):
         wiring.connect(m, move.a, tilefile.move)
         wiring.connect(m, mac.result, move.mac)
         wiring.connect(m, move.result, tilefile.result)
-        m.d.comb += [move.a_busy.eq(operands.a.valid), move.result_busy.eq(mac.ahead)]
+        m.d.comb += [
+            move.a_busy.eq(operands.a_wanted),
+            move.result_busy.eq(mac.ahead),
+            move.mac_next.eq(mac.result_next),
+            move.mac_next_tile.eq(mac.result_next_tile),
+            tilefile.result_next.eq(move.result_next),
+            tilefile.result_next_tile.eq(move.result_next_tile),
+            tilefile.c_next.eq(mac.c_next),
+            tilefile.c_next_tile.eq(mac.c_next_tile),
+        ]
 
         # -- the 15-cycle rule ------------------------------------------------------------------
         m.d.comb += [

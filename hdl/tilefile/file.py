@@ -39,7 +39,7 @@ class TileFile(wiring.Component):
 
     Reads of one bank in one cycle are served C, then A, then B, then store, then move, two at
     most; writes result, then load, one at most. A loser keeps its request and waits: C, A and the
-    result port never lose. A move takes what A's read leaves, so it waits for A in any bank.
+    result port never lose. A move takes what A's read leaves, so it must not come beside one.
 
     Members
     -------
@@ -49,6 +49,8 @@ class TileFile(wiring.Component):
     store : reads of single rows.
     result : write of any bytes of a word; always taken.
     load : write of one row's bytes to some rows of a word.
+    c_next, c_next_tile : C is read in the next cycle, and where.
+    result_next, result_next_tile : likewise of the result's write.
 
     Latency: data `Config.read_latency` cycles after a granted read; a write is seen by reads of the
     next cycle. Source: architecture.md section 1.
@@ -66,6 +68,10 @@ class TileFile(wiring.Component):
                 "store": In(ReadPort(tile_row(cfg), cfg.row_bits)),
                 "result": In(result_write(cfg)),
                 "load": In(stream.Signature(row_write(cfg))),
+                "c_next": In(1),
+                "c_next_tile": In(cfg.tile_bits),
+                "result_next": In(1),
+                "result_next_tile": In(cfg.tile_bits),
             }
         )
 
@@ -98,6 +104,12 @@ class TileFile(wiring.Component):
         m.d.sync += register.eq(value)
         return register
 
+    def _hits_next(self, m: Module, name: str, valid: Value, tile: Value) -> Signal:
+        """The bank of a request that was announced in the cycle before."""
+        hits = Signal(self.cfg.all_banks, name=name)
+        m.d.sync += hits.eq(valid << self._bank_of(tile))
+        return hits
+
     # -- reads ---------------------------------------------------------------------------------
 
     def _reads(self, m: Module, banks: list[Bank]) -> None:
@@ -113,6 +125,7 @@ class TileFile(wiring.Component):
             places[name] = Signal(cfg.all_banks, name=f"place_{name}")
             m.d.comb += places[name].eq(1 << self._bank_of(addr.tile))
             hits[name] = Mux(port.valid, places[name], 0)
+        hits["c"] = self._hits_next(m, "c_hits", self.c_next, self.c_next_tile)
         a, b, c, store = (hits[name] for name in ("a", "b", "c", "store"))
 
         # Two ports a bank: C and A always fit; B loses to both, the store to any two of these, a
@@ -126,7 +139,7 @@ class TileFile(wiring.Component):
             self.a.ready.eq(1),
             self.b.ready.eq(~(a & c & places["b"]).any()),
             self.store.ready.eq(~(places["store"] & full).any()),
-            self.move.ready.eq(~(self.a.valid | (places["move"] & two_of(b, c, store)).any())),
+            self.move.ready.eq(~(places["move"] & two_of(b, c, store)).any()),
         ]
 
         # C reads port 0 and the store port 1. A takes port 1 only beside C, B only beside C or A, a
@@ -213,11 +226,10 @@ class TileFile(wiring.Component):
     def _writes(self, m: Module, banks: list[Bank]) -> None:
         cfg = self.cfg
         result, load = self.result, self.load.payload
-        result_hits = Signal(cfg.all_banks)
+        result_hits = self._hits_next(m, "result_hits", self.result_next, self.result_next_tile)
         load_place = Signal(cfg.all_banks)
         load_hits = Mux(self.load.valid, load_place, 0)
         m.d.comb += [
-            result_hits.eq(result.valid << self._bank_of(result.addr.tile)),
             load_place.eq(1 << self._bank_of(load.tile)),
             self.load.ready.eq(~(result_hits & load_place).any()),
         ]

@@ -155,6 +155,7 @@ class OperandPath(wiring.Component):
     mac, hold : those that multiply, to the MAC pipe, which must not take one while `hold`.
     mac_a, mac_b : the MAC pipe's reads.
     a, b : reads of the tile file.
+    a_wanted : `a.valid`; with block RAM maybe more than that, as it is known sooner.
 
     Latency: none for uops; data of `mac_a` and `mac_b` come `Config.read_latency` cycles after
     their request was granted. Throughput: a uop a cycle; a transposed tile takes blocks *
@@ -174,6 +175,7 @@ class OperandPath(wiring.Component):
                 "mac_b": In(word),
                 "a": Out(word),
                 "b": Out(word),
+                "a_wanted": Out(1),
             }
         )
 
@@ -181,6 +183,11 @@ class OperandPath(wiring.Component):
         m = Module()
         cfg = self.cfg
         uop = self.uops.payload
+        # With block RAM, only what is known early counts, though the read may be over already.
+        wanted = self.a.valid
+        if cfg.tile_memory == "block":
+            wanted = self.uops.valid & (uop.new_a | (uop.transposes if cfg.transposes else 0))
+        m.d.comb += self.a_wanted.eq(wanted)
         if not cfg.transposes:
             wiring.connect(m, wiring.flipped(self.uops), wiring.flipped(self.mac))
             for mac, port in ((self.mac_a, self.a), (self.mac_b, self.b)):

@@ -31,10 +31,12 @@ class MoveUnit(wiring.Component):
     Members
     -------
     uops : move uops; a transfer is the read.
-    a : tile-file read on the A port; the MAC goes first.
-    mac : results of the MAC, which go first.
+    a : tile-file read on the A port; not beside one of the MAC.
+    mac, mac_next, mac_next_tile : results of the MAC, which go first; there is one in the next
+        cycle, and where.
     result : tile-file write: the MAC's, or a move's `Config.move_latency` cycles after its read.
-    a_busy, result_busy : the MAC reads A in this cycle; writes a result when this move would.
+    result_next, result_next_tile : there is one in the next cycle, and where.
+    a_busy, result_busy : the MAC may read A in this cycle; writes a result when this move would.
     yield_ : a load has starved; leave it the next gap of the result port.
     scalar, scalar_done : what a scalar broadcast writes; it is not needed any more.
     element_valid, element : an element that was asked for.
@@ -55,7 +57,11 @@ class MoveUnit(wiring.Component):
             "uops": In(stream.Signature(move_uop(cfg))),
             "a": Out(ReadPort(tile_word(cfg), cfg.word_bits)),
             "mac": In(result_write(cfg)),
+            "mac_next": In(1),
+            "mac_next_tile": In(cfg.tile_bits),
             "result": Out(result_write(cfg)),
+            "result_next": Out(1),
+            "result_next_tile": Out(cfg.tile_bits),
             "a_busy": In(1),
             "result_busy": In(1),
             "yield_": In(1),
@@ -81,7 +87,7 @@ class MoveUnit(wiring.Component):
             may.eq(~(uop.write & (self.result_busy | self.yield_))),
             self.uops.ready.eq(may & ~self.a_busy & (self.a.ready | ~uop.read)),
             go.eq(self.uops.valid & self.uops.ready),
-            self.a.valid.eq(self.uops.valid & may & uop.read),
+            self.a.valid.eq(self.uops.valid & may & uop.read & ~self.a_busy),
             self.a.addr.eq(uop.src),
         ]
 
@@ -127,6 +133,8 @@ class MoveUnit(wiring.Component):
         *own, rest = by_move
         bits = cfg.word_bits // count
         m.d.comb += [
+            self.result_next.eq(writing[-2][0] | self.mac_next),
+            self.result_next_tile.eq(Mux(writing[-2][0], writing[-2][1].tile, self.mac_next_tile)),
             self.result.valid.eq(write_valid | self.mac.valid),
             self.result.addr.eq(Mux(rest, write_dst, self.mac.addr)),
             self.result.mask.eq(self.mac.mask | rest.replicate(len(self.mac.mask))),
