@@ -41,6 +41,15 @@ def tile_file(cfg: Config) -> Proof:
             p.assume(f"{name}_block", port.addr.block == 0)
         p.assume("load_block", dut.load.payload.block == 0)
 
+    # -- C and the result are announced a cycle before ----------------------------------------
+    p.assume("no_move_beside_a", ~(dut.move.valid & dut.a.valid))
+    for name, port in (("c", dut.c), ("result", dut.result)):
+        told = p.past(getattr(dut, f"{name}_next"), f"{name}_told")
+        told_tile = p.past(getattr(dut, f"{name}_next_tile"), f"{name}_told_tile")
+        p.assume(f"{name}_told", port.valid == told)
+        p.assume(f"{name}_told_where", ~told | (port.addr.tile == told_tile))
+        p.check(f"{name}_hits", inside(f"{name}_hits") == Mux(told, 1 << bank(told_tile), 0))
+
     # -- the byte as writes leave it -----------------------------------------------------------
     result, load = dut.result, dut.load
     to_word = p.signal(
@@ -93,8 +102,8 @@ def tile_file(cfg: Config) -> Proof:
     p.check("a_never_waits", dut.a.ready)
     b_fits = before(dut.b, (dut.c, dut.a)) < 2
     p.check("b_waits_for_c_and_a", ~dut.b.valid | (dut.b.ready == b_fits))
-    move_fits = ~dut.a.valid & (before(dut.move, (dut.c, dut.b, dut.store)) < 2)
-    p.check("move_waits_for_a_or_two", ~dut.move.valid | (dut.move.ready == move_fits))
+    move_fits = before(dut.move, (dut.c, dut.b, dut.store)) < 2
+    p.check("move_waits_for_two", ~dut.move.valid | (dut.move.ready == move_fits))
     store_fits = before(dut.store, (dut.c, dut.a, dut.b)) < 2
     p.check("store_waits_for_two", ~dut.store.valid | (dut.store.ready == store_fits))
     busy = result.valid & (bank(result.addr.tile) == bank(load.payload.tile))
@@ -226,22 +235,22 @@ MUTANTS = (
         "tile_file",
         (
             "a store is not seen by a move",
-            'two_of(hits["b"], hits["c"], hits["store"])',
-            'two_of(hits["b"], hits["c"])',
+            'places["move"] & two_of(b, c, store)',
+            'places["move"] & b & c',
         ),
         (
-            "B reads port 1 beside the store",
-            'b_on_0.eq((hits["b"] & store_hits).any())',
-            "b_on_0.eq(0)",
+            "B beside C takes the data of port 0",
+            'Cat((places["b"] & (a | c)).any(),',
+            'Cat((places["b"] & a).any(),',
         ),
         (
             "a lost store takes the port",
-            'store_hits.eq(Mux(store_lost, 0, hits["store"]))',
-            'store_hits.eq(hits["store"])',
+            '"on_1_high": full[index]',
+            '"on_1_high": full[index] & ~store_here',
         ),
         (
             "a load writes into the word of the result",
-            "self.load.ready.eq(~(result_hits & load_hits).any())",
+            "self.load.ready.eq(~(result_hits & load_place).any())",
             "self.load.ready.eq(1)",
         ),
         (
@@ -251,8 +260,8 @@ MUTANTS = (
         ),
         (
             "the bank of the data is that of the next address",
-            'bank = with_data(bank, f"{name}_bank")',
-            'with_data(bank, f"{name}_bank")',
+            'copies(m, f"{name}_source", source, count)',
+            "[source] * count",
         ),
     ),
     *mutants(
@@ -260,27 +269,32 @@ MUTANTS = (
         "tile_file",
         (
             "the second copy is never written",
-            "write.en.eq(write_mask)",
-            "write.en.eq(write_mask if port == 0 else 0)",
+            "write.en.eq(self.write_mask)",
+            "write.en.eq(self.write_mask if port == 0 else 0)",
         ),
         (
             "both ports read at the address of the first",
-            'memory_side(f"read{port}_addr")',
-            'memory_side("read0_addr")',
+            'getattr(self, f"read{port}_addr")',
+            "self.read0_addr",
         ),
         (
             "a write changes every byte of its word",
-            "write.en.eq(write_mask)",
-            "write.en.eq(write_mask.any().replicate(len(write_mask)))",
+            "write.en.eq(self.write_mask)",
+            "write.en.eq(self.write_mask.any().replicate(len(self.write_mask)))",
         ),
     ),
     *mutants(
-        "hdl/tilefile/bank.py",
+        "hdl/tilefile/file.py",
         "tile_file_block",
         (
             "data are written a cycle before their mask",
-            'memory_side("write_data")',
-            "self.write_data",
+            'self._at_memory(m, "result_data", result.data)',
+            "result.data",
+        ),
+        (
+            "a move's data come from where the next A lies",
+            'self._later(m, "a_reads", self.a.valid, age)',
+            "self.a.valid",
         ),
     ),
     *mutants(

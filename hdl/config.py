@@ -407,8 +407,11 @@ class Config:
 
     @property
     def move_latency(self) -> int:
-        """Cycles from a move's read to its write: the read, one that makes the word, one more."""
-        return self.read_latency + 2
+        """Cycles from a move's read to its write: the read, one that makes the word, one more.
+
+        With block RAM, whose words lie all over an FPGA, they take two more registers.
+        """
+        return self.read_latency + (4 if self.tile_memory == "block" else 2)
 
     @property
     def transposes(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -122,15 +122,18 @@ class Core(wiring.Component):
         wiring.connect(m, store.read, tilefile.store)
         wiring.connect(m, load.write, tilefile.load)
         wiring.connect(m, move.a, tilefile.move)
+        wiring.connect(m, mac.result, move.mac)
+        wiring.connect(m, move.result, tilefile.result)
         m.d.comb += [
-            move.a_busy.eq(operands.a.valid),
+            move.a_busy.eq(operands.a_wanted),
             move.result_busy.eq(mac.ahead),
-            tilefile.result.valid.eq(mac.result.valid | move.result.valid),
+            move.mac_next.eq(mac.result_next),
+            move.mac_next_tile.eq(mac.result_next_tile),
+            tilefile.result_next.eq(move.result_next),
+            tilefile.result_next_tile.eq(move.result_next_tile),
+            tilefile.c_next.eq(mac.c_next),
+            tilefile.c_next_tile.eq(mac.c_next_tile),
         ]
-        for field in ("addr", "data", "mask"):
-            m.d.comb += getattr(tilefile.result, field).eq(
-                Mux(mac.result.valid, getattr(mac.result, field), getattr(move.result, field))
-            )
 
         # -- the 15-cycle rule ------------------------------------------------------------------
         m.d.comb += [

@@ -27,8 +27,8 @@ class Bank(wiring.Component):
     read{0,1}_data : the word, until the next read of that port.
     write_addr, write_data, write_mask : bytes of one word to write; a zero mask writes nothing.
 
-    Latency: `Config.read_latency` from address to data. Writes wait as long before the memory as
-    reads do. Source: architecture.md section 1, tile register file.
+    Latency: 1 cycle from address to data; one more with block RAM, which gives its data late in
+    the cycle. Source: architecture.md section 1, tile register file.
     """
 
     def __init__(self, cfg: Config):
@@ -51,28 +51,17 @@ class Bank(wiring.Component):
         block = self.cfg.tile_memory == "block"
         attrs = {"ram_style": "block"} if block else {}
 
-        def memory_side(name):
-            """A member as the memory gets it."""
-            member = getattr(self, name)
-            if not block:
-                return member
-            register = Signal(len(member), name=f"{name}_q", reset_less=name != "write_mask")
-            m.d.sync += register.eq(member)
-            return register
-
-        write_addr, write_data = memory_side("write_addr"), memory_side("write_data")
-        write_mask = memory_side("write_mask")
         for port in range(READS):
             copy = Memory(shape=self.cfg.word_bits, depth=self.depth, init=[], attrs=attrs)
             m.submodules[f"copy{port}"] = copy
             write = copy.write_port(granularity=8)
             read = copy.read_port()
             m.d.comb += [
-                write.addr.eq(write_addr),
-                write.data.eq(write_data),
-                write.en.eq(write_mask),
-                read.en.eq(memory_side(f"read{port}_en")),
-                read.addr.eq(memory_side(f"read{port}_addr")),
+                write.addr.eq(self.write_addr),
+                write.data.eq(self.write_data),
+                write.en.eq(self.write_mask),
+                read.en.eq(getattr(self, f"read{port}_en")),
+                read.addr.eq(getattr(self, f"read{port}_addr")),
             ]
             data = read.data
             if block:

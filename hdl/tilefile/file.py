@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from ..config import Config
 from ..interfaces import ReadPort, result_write, row_write, tile_row, tile_word
+from ..registers import copies
 from .bank import Bank
 
-__all__ = ["TileFile"]
+__all__ = ["TileFile", "choose", "word_parts"]
+
+PART_BITS = 16
+"""Bits of a word that one register decides on, with block RAM."""
+
+
+def word_parts(cfg: Config, bits: int) -> int:
+    """Parts of a word of `bits` that each get a control register of their own.
+
+    Block RAM lies all over an FPGA, and so does a word of it.
+    """
+    return max(1, bits // PART_BITS) if cfg.tile_memory == "block" else 1
+
+
+def choose(values: list[Value], index: Value) -> Value:
+    """One of a power of two of values."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=True)
+        values = [Mux(index[0], odd, even) for even, odd in pairs]
+        index = index[1:]
+    return values[0]
 
 
 class TileFile(wiring.Component):
@@ -18,16 +39,18 @@ class TileFile(wiring.Component):
 
     Reads of one bank in one cycle are served C, then A, then B, then store, then move, two at
     most; writes result, then load, one at most. A loser keeps its request and waits: C, A and the
-    result port never lose. A move takes what A's read leaves, so it waits for A in any bank.
+    result port never lose. A move takes what A's read leaves, so it must not come beside one.
 
     Members
     -------
     a, b, c : reads of words, for the operands and the accumulator. `b.ready` depends on these
         three alone.
-    move : reads of words, for moves.
+    move : reads of words, for moves; its data are those of `a`.
     store : reads of single rows.
     result : write of any bytes of a word; always taken.
     load : write of one row's bytes to some rows of a word.
+    c_next, c_next_tile : C is read in the next cycle, and where.
+    result_next, result_next_tile : likewise of the result's write.
 
     Latency: data `Config.read_latency` cycles after a granted read; a write is seen by reads of the
     next cycle. Source: architecture.md section 1.
@@ -45,164 +68,201 @@ class TileFile(wiring.Component):
                 "store": In(ReadPort(tile_row(cfg), cfg.row_bits)),
                 "result": In(result_write(cfg)),
                 "load": In(stream.Signature(row_write(cfg))),
+                "c_next": In(1),
+                "c_next_tile": In(cfg.tile_bits),
+                "result_next": In(1),
+                "result_next_tile": In(cfg.tile_bits),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
+        banks = [Bank(self.cfg) for _ in range(self.cfg.all_banks)]
+        for index, bank in enumerate(banks):
+            m.submodules[f"bank{index}"] = bank
+        self._reads(m, banks)
+        self._writes(m, banks)
+        return m
+
+    # -- which bank, and which word of it ------------------------------------------------------
+
+    @property
+    def _tile_low(self) -> int:
+        return self.cfg.tiles_log2 - self.cfg.banks_log2
+
+    def _bank_of(self, tile: Value) -> Value:
+        return tile[self._tile_low :]
+
+    def _word_of(self, tile: Value, block: Value) -> Value:
+        return Cat(block[: self.cfg.blocks_log2], tile[: self._tile_low])
+
+    def _at_memory(self, m: Module, name: str, value: Value, *, reset_less: bool = True) -> Value:
+        """`value` beside the memories: block RAM is far, so there are registers before it."""
+        if self.cfg.tile_memory != "block":
+            return value
+        register = Signal(len(value), name=f"{name}_q", reset_less=reset_less)
+        m.d.sync += register.eq(value)
+        return register
+
+    def _hits_next(self, m: Module, name: str, valid: Value, tile: Value) -> Signal:
+        """The bank of a request that was announced in the cycle before."""
+        hits = Signal(self.cfg.all_banks, name=name)
+        m.d.sync += hits.eq(valid << self._bank_of(tile))
+        return hits
+
+    # -- reads ---------------------------------------------------------------------------------
+
+    def _reads(self, m: Module, banks: list[Bank]) -> None:
         cfg = self.cfg
-        tile_low = cfg.tiles_log2 - cfg.banks_log2
-
-        def bank_of(tile):
-            return tile[tile_low:]
-
-        def word_of(tile, block):
-            return Cat(block[: cfg.blocks_log2], tile[:tile_low])
-
-        reads = {"a": self.a, "b": self.b, "c": self.c, "move": self.move, "store": self.store}
-        store_block = self.store.addr.row[cfg.m_par_log2 :]
-        words = {
-            name: word_of(p.addr.tile, p.addr.block) for name, p in reads.items() if name != "store"
-        }
-        words["store"] = word_of(self.store.addr.tile, store_block)
-
-        # hits[name][bank]: the request is for this bank.
+        ports = {"a": self.a, "b": self.b, "c": self.c, "move": self.move, "store": self.store}
+        words = {}
+        places = {}  # places[name][bank]: the request is for this bank, if it is one
         hits = {}
-        for name, port in reads.items():
-            hits[name] = Signal(cfg.all_banks, name=f"hit_{name}")
-            m.d.comb += hits[name].eq(port.valid << bank_of(port.addr.tile))
+        for name, port in ports.items():
+            addr = port.addr
+            block = addr.row[cfg.m_par_log2 :] if name == "store" else addr.block
+            words[name] = self._at_memory(m, f"{name}_word", self._word_of(addr.tile, block))
+            places[name] = Signal(cfg.all_banks, name=f"place_{name}")
+            m.d.comb += places[name].eq(1 << self._bank_of(addr.tile))
+            hits[name] = Mux(port.valid, places[name], 0)
+        hits["c"] = self._hits_next(m, "c_hits", self.c_next, self.c_next_tile)
+        a, b, c, store = (hits[name] for name in ("a", "b", "c", "store"))
 
         # Two ports a bank: C and A always fit; B loses to both, the store to any two of these, a
-        # move to any two others.
-        def two_of(*masks):
-            pairs = [one & two for i, one in enumerate(masks) for two in masks[:i]]
-            total = pairs[0]
-            for pair in pairs[1:]:
-                total = total | pair
-            return total
+        # move to any two others. Whether there is a request is known late; `ready` does not ask.
+        def two_of(x, y, z):
+            return (x & y) | (x & z) | (y & z)
 
-        b_lost = (hits["b"] & hits["c"] & hits["a"]).any()
-        store_lost = (hits["store"] & two_of(hits["a"], hits["b"], hits["c"])).any()
-        others = two_of(hits["b"], hits["c"], hits["store"])
-        move_lost = self.a.valid | (hits["move"] & others).any()
-        # What is read beside B and C: for A, or else for a move.
-        hits_of_a = hits["a"]
-        hits["a"] = Signal(cfg.all_banks, name="hit_a_or_move")
-        m.d.comb += hits["a"].eq(hits_of_a | Mux(move_lost, 0, hits.pop("move")))
-        move_word = words.pop("move")
-        words["a"] = Mux(self.a.valid, words["a"], move_word)
-        with_ca = hits["c"] & hits["a"]
+        full = two_of(a, b, c)
         m.d.comb += [
             self.c.ready.eq(1),
             self.a.ready.eq(1),
-            self.b.ready.eq(~b_lost),
-            self.move.ready.eq(~move_lost),
-            self.store.ready.eq(~store_lost),
+            self.b.ready.eq(~(a & c & places["b"]).any()),
+            self.store.ready.eq(~(places["store"] & full).any()),
+            self.move.ready.eq(~(places["move"] & two_of(b, c, store)).any()),
         ]
 
-        # C reads port 0 and the store port 1; A (or a move) takes port 1 only beside C, B port 0
-        # only beside the store, so two requests of a bank never share a port.
-        a_on_1 = Signal()
-        b_on_0 = Signal()
-        store_hits = Signal(cfg.all_banks)
-        m.d.comb += [
-            store_hits.eq(Mux(store_lost, 0, hits["store"])),
-            a_on_1.eq(with_ca.any()),
-            b_on_0.eq((hits["b"] & store_hits).any()),
-        ]
-
-        result_hits = Signal(cfg.all_banks)
-        load_hits = Signal(cfg.all_banks)
-        m.d.comb += [
-            result_hits.eq(self.result.valid << bank_of(self.result.addr.tile)),
-            load_hits.eq(self.load.valid << bank_of(self.load.payload.tile)),
-            self.load.ready.eq(~(result_hits & load_hits).any()),
-        ]
-        load = self.load.payload
-        load_mask = Cat(load.mask & row.replicate(cfg.row_bytes) for row in load.rows)
-
-        datas: dict[str, list] = {"c": [], "a0": [], "a1": [], "b0": [], "b1": [], "store": []}
-        for index in range(cfg.all_banks):
-            bank = Bank(cfg)
-            m.submodules[f"bank{index}"] = bank
-            here = {name: hit[index] for name, hit in hits.items()}
+        # C reads port 0 and the store port 1. A takes port 1 only beside C, B only beside C or A, a
+        # move only beside C or B, so two requests of a bank never share a port, and none asks who
+        # of lower rank is there. Whoever lost may be read all the same; nobody looks.
+        for index, bank in enumerate(banks):
+            a_here, b_here, c_here, move_here, store_here = (hit[index] for hit in hits.values())
+            some = a_here | b_here | move_here
+            selects = {
+                "read0_en": c_here | some,
+                "read1_en": store_here | some,
+                "on_0_high": c_here | a_here,
+                "on_0_low": Mux(c_here | a_here, c_here, b_here),
+                "on_1_high": full[index],
+                "on_1_low": Mux(full[index], a_here & c_here, store_here),
+            }
+            at = {
+                name: self._at_memory(m, f"bank{index}_{name}", value)
+                for name, value in selects.items()
+            }
             m.d.comb += [
-                bank.read0_en.eq(here["c"] | here["a"] | here["b"]),
+                bank.read0_en.eq(at["read0_en"]),
+                bank.read1_en.eq(at["read1_en"]),
                 bank.read0_addr.eq(
-                    Mux(here["c"], words["c"], Mux(here["a"], words["a"], words["b"]))
+                    Mux(
+                        at["on_0_high"],
+                        Mux(at["on_0_low"], words["c"], words["a"]),
+                        Mux(at["on_0_low"], words["b"], words["move"]),
+                    )
                 ),
-                bank.read1_en.eq(here["store"] | here["b"] | here["a"]),
                 bank.read1_addr.eq(
                     Mux(
-                        store_hits[index],
-                        words["store"],
-                        Mux(here["b"] & ~(with_ca[index]), words["b"], words["a"]),
-                    )
-                ),
-                bank.write_addr.eq(
-                    Mux(
-                        result_hits[index],
-                        word_of(self.result.addr.tile, self.result.addr.block),
-                        word_of(load.tile, load.block),
-                    )
-                ),
-                bank.write_data.eq(
-                    Mux(result_hits[index], self.result.data, load.data.replicate(cfg.m_par))
-                ),
-                bank.write_mask.eq(
-                    Mux(
-                        result_hits[index],
-                        self.result.mask,
-                        Mux(load_hits[index], load_mask, 0),
+                        at["on_1_high"],
+                        Mux(at["on_1_low"], words["a"], words["b"]),
+                        Mux(at["on_1_low"], words["store"], words["move"]),
                     )
                 ),
             ]
-            datas["c"].append(bank.read0_data)
-            datas["a0"].append(bank.read0_data)
-            datas["a1"].append(bank.read1_data)
-            datas["b0"].append(bank.read0_data)
-            datas["b1"].append(bank.read1_data)
-            datas["store"].append(bank.read1_data)
 
-        # Which bank and port each requester's data come from, when the banks give them.
-        def with_data(value, name):
-            for stage in range(cfg.read_latency):
-                later = Signal(len(value), name=f"{name}{stage}", reset_less=True)
-                m.d.sync += later.eq(value)
-                value = later
-            return value
-
-        def select(sources, index):
-            value = sources[0]
-            for number, source in enumerate(sources[1:], start=1):
-                value = Mux(index == number, source, value)
-            return value
-
-        for name, port, alternate in (
-            ("c", self.c, None),
-            ("a", self.a, a_on_1),
-            ("b", self.b, ~b_on_0),
+        # -- where each requester's data come from, when the banks give them
+        first = [bank.read0_data for bank in banks]
+        second = [bank.read1_data for bank in banks]
+        either = [data for pair in zip(first, second, strict=True) for data in pair]
+        a_from = Cat((places["a"] & c).any(), self._bank_of(self.a.addr.tile))
+        b_from = Cat((places["b"] & (a | c)).any(), self._bank_of(self.b.addr.tile))
+        move_from = Cat((places["move"] & (b | c)).any(), self._bank_of(self.move.addr.tile))
+        # A's or a move's: that is decided as late as can be.
+        age = cfg.read_latency - 1
+        a_from = Mux(
+            self._later(m, "a_reads", self.a.valid, age),
+            self._later(m, "a_from", a_from, age),
+            self._later(m, "move_from", move_from, age),
+        )
+        row = self.store.addr.row[: cfg.m_par_log2]
+        rows = [data.word_select(i, cfg.row_bits) for data in second for i in range(cfg.m_par)]
+        for name, sources, source, port, done in (
+            ("c", first, self._bank_of(self.c.addr.tile), self.c, 0),
+            ("a", either, a_from, self.a, age),
+            ("b", either, b_from, self.b, 0),
+            ("store", rows, Cat(row, self._bank_of(self.store.addr.tile)), self.store, 0),
         ):
-            bank = bank_of(port.addr.tile)
-            if name == "a":
-                bank = Mux(self.a.valid, bank, bank_of(self.move.addr.tile))
-            bank = with_data(bank, f"{name}_bank")
-            if alternate is None:
-                sources = datas[name]
-            else:
-                on_1 = with_data(alternate, f"{name}_on_1")
-                sources = [
-                    Mux(on_1, one, zero)
-                    for zero, one in zip(datas[f"{name}0"], datas[f"{name}1"], strict=True)
-                ]
-            m.d.comb += port.data.eq(select(sources, bank))
-
+            source = self._later(m, f"{name}_from", source, cfg.read_latency - 1 - done)
+            count = word_parts(cfg, len(port.data))
+            selects = copies(m, f"{name}_source", source, count)
+            bits = len(port.data) // count
+            m.d.comb += port.data.eq(
+                Cat(
+                    choose([data.word_select(part, bits) for data in sources], select)
+                    for part, select in enumerate(selects)
+                )
+            )
         m.d.comb += self.move.data.eq(self.a.data)
 
-        store_bank = with_data(bank_of(self.store.addr.tile), "store_bank")
-        store_row = with_data(self.store.addr.row[: cfg.m_par_log2], "store_row")
-        store_word = select(datas["store"], store_bank)
-        m.d.comb += self.store.data.eq(
-            store_word.word_select(store_row, cfg.row_bits) if cfg.m_par > 1 else store_word
-        )
-        return m
+    @staticmethod
+    def _later(m: Module, name: str, value: Value, cycles: int) -> Value:
+        for stage in range(cycles):
+            register = Signal(len(value), name=f"{name}{stage}", reset_less=True)
+            m.d.sync += register.eq(value)
+            value = register
+        return value
+
+    # -- writes --------------------------------------------------------------------------------
+
+    def _writes(self, m: Module, banks: list[Bank]) -> None:
+        cfg = self.cfg
+        result, load = self.result, self.load.payload
+        result_hits = self._hits_next(m, "result_hits", self.result_next, self.result_next_tile)
+        load_place = Signal(cfg.all_banks)
+        load_hits = Mux(self.load.valid, load_place, 0)
+        m.d.comb += [
+            load_place.eq(1 << self._bank_of(load.tile)),
+            self.load.ready.eq(~(result_hits & load_place).any()),
+        ]
+        result_word = self._word_of(result.addr.tile, result.addr.block)
+        load_word = self._word_of(load.tile, load.block)
+        load_mask = Cat(load.mask & row.replicate(cfg.row_bytes) for row in load.rows)
+        # Both kinds of data come to the memories before it is said whose are written.
+        result_data = self._at_memory(m, "result_data", result.data)
+        load_data = self._at_memory(m, "load_data", load.data).replicate(cfg.m_par)
+        result_mask = self._at_memory(m, "result_mask", result.mask)
+        load_mask = self._at_memory(m, "load_mask", load_mask)
+        parts = word_parts(cfg, cfg.word_bits)
+        bits = cfg.word_bits // parts
+        for index, bank in enumerate(banks):
+            by_result, by_load = (
+                self._at_memory(m, f"bank{index}_by_{name}", hits[index], reset_less=False)
+                for name, hits in (("result", result_hits), ("load", load_hits))
+            )
+            takes_result = [by_result]
+            if cfg.tile_memory == "block":
+                takes_result = copies(m, f"bank{index}_result", result_hits[index], parts)
+            write_addr = Mux(result_hits[index], result_word, load_word)
+            m.d.comb += [
+                bank.write_addr.eq(self._at_memory(m, f"bank{index}_write_addr", write_addr)),
+                bank.write_data.eq(
+                    Cat(
+                        Mux(
+                            select,
+                            result_data.word_select(part, bits),
+                            load_data.word_select(part, bits),
+                        )
+                        for part, select in enumerate(takes_result)
+                    )
+                ),
+                bank.write_mask.eq(Mux(by_result, result_mask, Mux(by_load, load_mask, 0))),
+            ]

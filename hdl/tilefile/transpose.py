@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
@@ -10,6 +13,8 @@ from amaranth.lib.wiring import In, Out
 from ..config import Config
 from ..interfaces import OPERAND_TILES, ReadPort, bits_for, mma_uop, tile_word, transpose_parts
 from ..l2.shift import rotate_left, rotate_right
+from ..registers import copies
+from .file import choose, word_parts
 
 __all__ = ["OperandPath", "TransposedTiles"]
 
@@ -24,16 +29,19 @@ class TransposedTiles(wiring.Component):
 
     Members
     -------
-    write, index, word, part, data : write some squares of word `word` of tile `index`.
+    write, index, word, part, data : write some squares of word `word` of tile `index`. With block
+        RAM `data` come a cycle after the others.
     read, read_index, read_word : look a word of a transpose up.
     read_data : the word, one cycle later. Nothing orders a read and a write of one word in one
         cycle.
 
-    Latency: 1 cycle from address to data.
+    Latency: 1 cycle from address to data. `write_latency` cycles from a write to the memory: words
+    of block RAM come from far, so what is chosen of them takes a register on the way.
     """
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
+        self.write_latency = 2 if cfg.tile_memory == "block" else 0
         self.parts = transpose_parts(cfg)
         self.step = cfg.blocks // self.parts
         index, block = bits_for(OPERAND_TILES), bits_for(cfg.blocks)
@@ -66,16 +74,28 @@ class TransposedTiles(wiring.Component):
             )
             for j in range(cfg.blocks)
         ]
-        chosen = []
-        for lane in range(step):
-            value = squares[lane]
-            for part in range(1, self.parts):
-                value = Mux(self.part == part, squares[part * step + lane], value)
-            chosen.append(value)
+        write, index, word, part = self.write, self.index, self.word, self.part
+        parts = [part]  # the same, for pieces of what is chosen
+        if self.write_latency:
+            parts = copies(m, "part", part, word_parts(cfg, step * square))
+            write = self._later(m, "write", write, reset_less=False)
+            index, word, part = (
+                self._later(m, name, value)
+                for name, value in (("index", index), ("word", word), ("part", part))
+            )
+        options = [Cat(squares[first : first + step]) for first in range(0, cfg.blocks, step)]
+        bits = step * square // len(parts)
+        chosen = Cat(
+            choose([option.word_select(piece, bits) for option in options], select)
+            for piece, select in enumerate(parts)
+        )
         low = step.bit_length() - 1  # of a word's number: which memory
-        turned = rotate_left(m, Cat(chosen), self.word[:low], unit=square, name="turned")
+        turned = rotate_left(m, chosen, word[:low], unit=square, name="turned")
         slot = Signal(slots)
-        m.d.comb += slot.eq(1 << (self.word[: cfg.blocks_log2] >> low))
+        m.d.comb += slot.eq(Mux(write, 1 << (word[: cfg.blocks_log2] >> low), 0))
+        if self.write_latency:
+            turned = self._later(m, "turned", turned)
+            slot = self._later(m, "slot", slot, reset_less=False)
 
         read_word = Signal(max(1, cfg.blocks_log2), reset_less=True)
         with m.If(self.read):
@@ -84,20 +104,17 @@ class TransposedTiles(wiring.Component):
         for number in range(step):
             memory = Memory(shape=slots * square, depth=OPERAND_TILES * cfg.blocks, init=[])
             m.submodules[f"memory{number}"] = memory
-            write, read = memory.write_port(granularity=square), memory.read_port()
+            write_port, read = memory.write_port(granularity=square), memory.read_port()
             # This memory's square belongs to word part * step + (number - word) mod step.
             lane = Signal(max(1, low), name=f"lane{number}")
+            write_addr = Cat(lane[:low], part[: cfg.blocks_log2 - low], index)
+            if self.write_latency:
+                write_addr = self._later(m, f"write_addr{number}", write_addr)
             m.d.comb += [
-                lane.eq(number - self.word),
-                write.addr.eq(
-                    Cat(
-                        lane[:low],
-                        self.part[: cfg.blocks_log2 - low],
-                        self.index,
-                    )
-                ),
-                write.data.eq(turned.word_select(number, square).replicate(slots)),
-                write.en.eq(Mux(self.write, slot, 0)),
+                lane.eq(number - word),
+                write_port.addr.eq(write_addr),
+                write_port.data.eq(turned.word_select(number, square).replicate(slots)),
+                write_port.en.eq(slot),
                 read.en.eq(self.read),
                 read.addr.eq(Cat(self.read_word[: cfg.blocks_log2], self.read_index)),
             ]
@@ -119,6 +136,12 @@ class TransposedTiles(wiring.Component):
         )
         return m
 
+    @staticmethod
+    def _later(m: Module, name: str, value: Value, *, reset_less: bool = True) -> Signal:
+        register = Signal(len(value), name=f"{name}_q", reset_less=reset_less)
+        m.d.sync += register.eq(value)
+        return register
+
 
 class OperandPath(wiring.Component):
     """Stands between the slots and the MAC pipe, and makes and serves the transposes.
@@ -132,6 +155,7 @@ class OperandPath(wiring.Component):
     mac, hold : those that multiply, to the MAC pipe, which must not take one while `hold`.
     mac_a, mac_b : the MAC pipe's reads.
     a, b : reads of the tile file.
+    a_wanted : `a.valid`; with block RAM maybe more than that, as it is known sooner.
 
     Latency: none for uops; data of `mac_a` and `mac_b` come `Config.read_latency` cycles after
     their request was granted. Throughput: a uop a cycle; a transposed tile takes blocks *
@@ -151,6 +175,7 @@ class OperandPath(wiring.Component):
                 "mac_b": In(word),
                 "a": Out(word),
                 "b": Out(word),
+                "a_wanted": Out(1),
             }
         )
 
@@ -158,6 +183,11 @@ class OperandPath(wiring.Component):
         m = Module()
         cfg = self.cfg
         uop = self.uops.payload
+        # With block RAM, only what is known early counts, though the read may be over already.
+        wanted = self.a.valid
+        if cfg.tile_memory == "block":
+            wanted = self.uops.valid & (uop.new_a | (uop.transposes if cfg.transposes else 0))
+        m.d.comb += self.a_wanted.eq(wanted)
         if not cfg.transposes:
             wiring.connect(m, wiring.flipped(self.uops), wiring.flipped(self.mac))
             for mac, port in ((self.mac_a, self.a), (self.mac_b, self.b)):
@@ -172,19 +202,22 @@ class OperandPath(wiring.Component):
         step = cfg.blocks // transpose_parts(cfg)
         step_log2 = step.bit_length() - 1
         makes = self.uops.valid & uop.transposes
+        may = Signal()
         go = Signal()  # a word is read that will be written when it has come
         early = Signal()  # the uop would read what is still to be written
         m.d.comb += [
-            go.eq(makes & (~uop.a_transposed | self.a.ready) & (~uop.b_transposed | self.b.ready)),
+            may.eq((~uop.a_transposed | self.a.ready) & (~uop.b_transposed | self.b.ready)),
+            go.eq(makes & may),
             self.mac.payload.eq(uop),
             self.mac.valid.eq(self.uops.valid & ~uop.transposes),
             # Apart from `valid`, on which other readers of the tile file wait.
             self.hold.eq(early),
-            self.uops.ready.eq(Mux(uop.transposes, go, self.mac.ready)),
+            self.uops.ready.eq(Mux(uop.transposes, may, self.mac.ready)),
         ]
         # Where it goes; the last of these is the write.
         write_layout = data.StructLayout(
             {
+                "on": 1,
                 "a": 1,
                 "b": 1,
                 "a_index": uop.a_index.shape(),
@@ -195,6 +228,7 @@ class OperandPath(wiring.Component):
         )
         now = Signal(write_layout)
         m.d.comb += [
+            now.on.eq(go),
             now.a.eq(go & uop.a_transposed),
             now.b.eq(go & uop.b_transposed),
             now.a_index.eq(uop.a_index),
@@ -202,35 +236,52 @@ class OperandPath(wiring.Component):
             now.part.eq(uop.part),
             now.source.eq(uop.a.block),
         ]
-        # Words of block RAM have come a long way: they take a register before they are written.
         late = cfg.read_latency - 1
-        write_age = cfg.read_latency + min(1, late)
+        write_age = cfg.read_latency
         writes = [now]
         for stage in range(1, write_age + 1):
             later = Signal(write_layout, name=f"write{stage}")
             m.d.sync += later.eq(writes[-1])
             writes.append(later)
         now = writes[-1]
+        tiles_of = {name: TransposedTiles(cfg) for name in "ab"}
         # A lookup starts so much later than its uop; the writes that are not over by then meet it.
-        meets = writes[1 : write_age - late + 1]
+        # Parts being written: who meets one of them waits.
+        written = write_age + tiles_of["a"].write_latency - late
+        busy = Signal(transpose_parts(cfg))
+        m.d.sync += busy.eq(reduce(or_, (Mux(w.on, 1 << w.part, 0) for w in writes[:written])))
 
         clashes = 0
         for name, mac, port, block in (
             ("a", self.mac_a, self.a, uop.a.block),
             ("b", self.mac_b, self.b, uop.b_row[cfg.m_par_log2 :]),
         ):
-            m.submodules[f"tiles_{name}"] = tiles = TransposedTiles(cfg)
+            m.submodules[f"tiles_{name}"] = tiles = tiles_of[name]
             transposed = uop[f"{name}_transposed"]
-            served = Signal(name=f"{name}_served", reset_less=True)
             held = Signal(name=f"{name}_clash")
-            m.d.sync += served.eq(transposed & ~uop.transposes)
+            served = copies(
+                m,
+                f"{name}_served",
+                self._delayed(m, transposed & ~uop.transposes),
+                word_parts(cfg, cfg.word_bits),
+            )
+            bits = cfg.word_bits // len(served)
             part = block[step_log2 : cfg.blocks_log2]
             m.d.comb += [
-                held.eq(transposed & Cat((w.a | w.b) & (w.part == part) for w in meets).any()),
+                held.eq(transposed & busy.bit_select(part, 1)),
                 port.valid.eq(Mux(uop.transposes, makes & transposed, mac.valid & ~transposed)),
                 port.addr.eq(Mux(uop.transposes, self._word(uop, name), mac.addr)),
                 mac.ready.eq(transposed | port.ready),
-                mac.data.eq(Mux(self._delayed(m, served), tiles.read_data, port.data)),
+                mac.data.eq(
+                    Cat(
+                        Mux(
+                            one,
+                            tiles.read_data.word_select(number, bits),
+                            port.data.word_select(number, bits),
+                        )
+                        for number, one in enumerate(served)
+                    )
+                ),
                 tiles.write.eq(now[name]),
                 tiles.index.eq(now[f"{name}_index"]),
                 tiles.word.eq(now.source),

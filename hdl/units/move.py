@@ -12,6 +12,8 @@ from amaranth.lib.wiring import In, Out
 from ..config import Config
 from ..interfaces import ReadPort, move_uop, result_write, tile_word
 from ..isa import MoveOp
+from ..registers import copies
+from ..tilefile.file import choose, word_parts
 from .squares import SIZES_LOG2, Squares, buffer_words, second_slot
 
 __all__ = ["MoveUnit"]
@@ -29,9 +31,12 @@ class MoveUnit(wiring.Component):
     Members
     -------
     uops : move uops; a transfer is the read.
-    a : tile-file read on the A port; the MAC goes first.
-    result : tile-file write, `Config.move_latency` cycles after the read.
-    a_busy, result_busy : the MAC reads A in this cycle; writes a result when this move would.
+    a : tile-file read on the A port; not beside one of the MAC.
+    mac, mac_next, mac_next_tile : results of the MAC, which go first; there is one in the next
+        cycle, and where.
+    result : tile-file write: the MAC's, or a move's `Config.move_latency` cycles after its read.
+    result_next, result_next_tile : there is one in the next cycle, and where.
+    a_busy, result_busy : the MAC may read A in this cycle; writes a result when this move would.
     yield_ : a load has starved; leave it the next gap of the result port.
     scalar, scalar_done : what a scalar broadcast writes; it is not needed any more.
     element_valid, element : an element that was asked for.
@@ -51,7 +56,12 @@ class MoveUnit(wiring.Component):
         members = {
             "uops": In(stream.Signature(move_uop(cfg))),
             "a": Out(ReadPort(tile_word(cfg), cfg.word_bits)),
+            "mac": In(result_write(cfg)),
+            "mac_next": In(1),
+            "mac_next_tile": In(cfg.tile_bits),
             "result": Out(result_write(cfg)),
+            "result_next": Out(1),
+            "result_next_tile": Out(cfg.tile_bits),
             "a_busy": In(1),
             "result_busy": In(1),
             "yield_": In(1),
@@ -69,178 +79,210 @@ class MoveUnit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
+        block = cfg.tile_memory == "block"
         uop = self.uops.payload
         go = Signal()
         may = Signal()
         m.d.comb += [
-            may.eq(~(uop.read & self.a_busy) & ~(uop.write & (self.result_busy | self.yield_))),
-            self.uops.ready.eq(may & self.a.ready),
+            may.eq(~(uop.write & (self.result_busy | self.yield_))),
+            self.uops.ready.eq(may & ~self.a_busy & (self.a.ready | ~uop.read)),
             go.eq(self.uops.valid & self.uops.ready),
-            self.a.valid.eq(self.uops.valid & may & uop.read),
+            self.a.valid.eq(self.uops.valid & may & uop.read & ~self.a_busy),
             self.a.addr.eq(uop.src),
         ]
 
         # -- stages: read, make, write ---------------------------------------------------------
+        # With block RAM a word meets a register before the buffer and one after it is made, and
+        # what decides on words is held several times.
+        data = self.a.data
+        if block:
+            data = Signal(cfg.word_bits, name="data_q", reset_less=True)
+            m.d.sync += data.eq(self.a.data)
         going = [(go, uop)]  # and then one cycle after the other, until its word is here
-        for stage in range(cfg.read_latency):
+        for stage in range(cfg.read_latency + block):
             valid_q = Signal(name=f"read{stage}_valid")
             uop_q = Signal(move_uop(cfg), name=f"read{stage}", reset_less=True)
             m.d.sync += [valid_q.eq(going[-1][0]), uop_q.eq(going[-1][1])]
             going.append((valid_q, uop_q))
         read_valid, read = going[-1]
-        make_valid, write_valid = Signal(), Signal()
+        make_valid = Signal()
         make = Signal(move_uop(cfg), reset_less=True)
-        write_dst = Signal(tile_word(cfg), reset_less=True)
+        m.d.sync += [make_valid.eq(read_valid), make.eq(read)]
+        slots = self._buffer(m, data, going)
+        writing = [(make_valid & make.write, make.dst)]
+        for stage in range(1 + block):
+            valid_q = Signal(name=f"write{stage}_valid")
+            dst_q = Signal(tile_word(cfg), name=f"write{stage}_dst", reset_less=True)
+            m.d.sync += [valid_q.eq(writing[-1][0]), dst_q.eq(writing[-1][1])]
+            writing.append((valid_q, dst_q))
+        write_valid, write_dst = writing[-1]
+
+        # -- what is written: words of the buffer, rows of one or transposed ones, or patterns.
+        # -- All are made, and but the right one are zero.
+        patterns, scalar = self._patterns(m, slots[0], read)
+        made = [*self._words(m, slots, read), self._repeated(patterns), self._repeated([scalar])]
         word = Signal(cfg.word_bits, reset_less=True)
-        m.d.sync += [
-            make_valid.eq(read_valid),
-            make.eq(read),
-            write_valid.eq(make_valid & make.write),
-            write_dst.eq(make.dst),
-        ]
-        slots = [
-            Signal(cfg.word_bits, name=f"slot{index}", reset_less=True)
-            for index in range(buffer_words(cfg))
-        ]
-        behind = second_slot(cfg)
-        for index, slot in enumerate(slots):
-            if index < behind:
-                with m.If(make_valid & make.shift):
-                    m.d.sync += slot.eq(slots[index + behind])
-            # Known one stage before, as words are wide.
-            fills = Signal(name=f"fills{index}")
-            valid, by = going[-2]
-            m.d.sync += fills.eq(valid & by.read & (by.slot == index))
-            with m.If(fills):
-                m.d.sync += slot.eq(self.a.data)
+        if block:
+            m.d.sync += word.eq(reduce(or_, made))
+        else:
+            m.d.comb += word.eq(reduce(or_, made))
 
-        # -- elements of each row, as patterns of 64 bit ---------------------------------------
-        first = slots[0]
-        rows = [first[i * cfg.row_bits : (i + 1) * cfg.row_bits] for i in range(cfg.m_par)]
-        is_scalar = Signal(reset_less=True)
-        column = Signal(cfg.row_bytes_log2, reset_less=True)
-        # For each half of a piece: it is the element, or holds it.
-        low = Signal(max(SIZES_LOG2), reset_less=True)
-        high = Signal(max(SIZES_LOG2), reset_less=True)
-        scalar = read.op == MoveOp.SCALAR
-        at = Mux(scalar, 0, read.at)
-        m.d.sync += [
-            is_scalar.eq(scalar),
-            column.eq(at),
-            low.eq(Cat((read.size <= log2) & ~at[log2] for log2 in range(len(low)))),
-            high.eq(Cat((read.size <= log2) & at[log2] for log2 in range(len(high)))),
-        ]
-        patterns = []
-        for i, row in enumerate(rows):
-            pattern = Signal(VALUE_BITS, name=f"pattern{i}", reset_less=True)
-            m.d.sync += pattern.eq(self._pattern(m, f"row{i}", row, column, low, high, is_scalar))
-            patterns.append(pattern)
-        row_of_word = make.at[cfg.row_bytes_log2 :]
-
-        # -- what is written: a word, a row of it, a transposed word or the patterns; what it is not
-        # -- is zero, and which transposed word is known one stage before
-        is_copy, is_row, is_pattern, is_transpose = Signal(), Signal(), Signal(), Signal()
+        # -- the result port -------------------------------------------------------------------
+        count = word_parts(cfg, cfg.word_bits)
+        by_move = copies(m, "by_move", writing[-2][0], count + 1) if block else [write_valid] * 2
+        *own, rest = by_move
+        bits = cfg.word_bits // count
         m.d.comb += [
-            is_copy.eq((make.op == MoveOp.MMOV) | (make.op == MoveOp.MMOV_OTHER)),
-            is_row.eq(make.op == MoveOp.ROW),
-            is_pattern.eq(is_scalar | (make.op == MoveOp.COLUMN)),
-            is_transpose.eq(make.op == MoveOp.MTRANS),
+            self.result_next.eq(writing[-2][0] | self.mac_next),
+            self.result_next_tile.eq(Mux(writing[-2][0], writing[-2][1].tile, self.mac_next_tile)),
+            self.result.valid.eq(write_valid | self.mac.valid),
+            self.result.addr.eq(Mux(rest, write_dst, self.mac.addr)),
+            self.result.mask.eq(self.mac.mask | rest.replicate(len(self.mac.mask))),
+            self.result.data.eq(
+                Cat(
+                    Mux(one, word.word_select(part, bits), self.mac.data.word_select(part, bits))
+                    for part, one in enumerate(own)
+                )
+            ),
+            self.scalar_done.eq(make_valid & (make.op == MoveOp.SCALAR) & ~make.more),
         ]
-        by_pattern = Signal(reset_less=True)
-        turned = Signal(cfg.word_bits, reset_less=True)
-        m.d.sync += [
-            by_pattern.eq(is_pattern),
-            word.eq(Mux(is_row, self._select(rows, row_of_word).replicate(cfg.m_par), first)),
-        ]
-        choices = [
-            (size, pick, Squares.of(cfg, size))
-            for size in SIZES_LOG2
-            for pick in range(Squares.of(cfg, size).words)
-        ]
-        chosen = Signal(len(choices), reset_less=True)
-        terms = []
-        for number, (size, pick, squares) in enumerate(choices):
-            m.d.sync += chosen[number].eq((read.size == size) & (read.pick == pick))
-            terms.append(Mux(chosen[number], self._transposed(squares, slots, pick), 0))
-        m.d.sync += turned.eq(reduce(or_, terms))
-        # Resets of registers, which cost no logic.
-        with m.If(~(is_copy | is_row)):
-            m.d.sync += word.eq(0)
-        with m.If(~is_transpose):
-            m.d.sync += turned.eq(0)
-        repeat = cfg.row_bits // VALUE_BITS
-        pattern_word = Cat(value.replicate(repeat) for value in patterns)
-        m.d.comb += [
-            self.scalar_done.eq(make_valid & is_scalar & ~make.more),
-            self.result.valid.eq(write_valid),
-            self.result.addr.eq(write_dst),
-            self.result.data.eq(word | turned | Mux(by_pattern, pattern_word, 0)),
-            self.result.mask.eq(~0),
-        ]
-        writes = [(valid & by.write, by.dst.tile) for valid, by in [*going[1:], (make_valid, make)]]
-        writes.append((write_valid, write_dst.tile))
-        for stage, (valid, tile) in enumerate(writes[: self.TOLD]):
+        writes = [(valid & by.write, by.dst) for valid, by in going[1:]] + writing
+        for stage, (valid, dst) in enumerate(writes[: self.TOLD]):
             m.d.comb += [
                 getattr(self, f"writing{stage}").eq(valid),
-                getattr(self, f"write_tile{stage}").eq(tile),
+                getattr(self, f"write_tile{stage}").eq(dst.tile),
             ]
         m.d.comb += self.idle.eq(~Cat(valid for valid, _ in writes).any())
 
         # -- the element that is answered ------------------------------------------------------
-        element = Signal(VALUE_BITS, name="element_reg", reset_less=True)
-        element_row = Signal.like(row_of_word, reset_less=True)
-        element_size = Signal.like(make.size, reset_less=True)
-        answers = Signal()
+        answers = make_valid & (make.op == MoveOp.ELEMENT)
+        row, size = make.at[cfg.row_bytes_log2 :], make.size
+        answers, row, size = self._later(m, "element0", answers, row, size)
+        element = choose(patterns, row)
+        if block:
+            answers, size, element = self._later(m, "element1", answers, size, element)
         mask = Signal(VALUE_BITS)
-        with m.Switch(element_size):
-            for size in SIZES_LOG2:
-                with m.Case(size):
-                    m.d.comb += mask.eq((1 << (8 << size)) - 1)
-        m.d.sync += [
-            element_row.eq(row_of_word),
-            element_size.eq(make.size),
-            answers.eq(make_valid & (make.op == MoveOp.ELEMENT)),
-            element.eq(self._select(patterns, element_row) & mask),
-            self.element_valid.eq(answers),
-        ]
-        m.d.comb += self.element.eq(element)
+        with m.Switch(size):
+            for size_log2 in SIZES_LOG2:
+                with m.Case(size_log2):
+                    m.d.comb += mask.eq((1 << (8 << size_log2)) - 1)
+        answers, element = self._later(m, "element", answers, element & mask)
+        m.d.comb += [self.element_valid.eq(answers), self.element.eq(element)]
         return m
 
     @staticmethod
-    def _select(values: list[Value], index: Value) -> Value:
-        """One of a power of two of equally wide values."""
-        if len(values) == 1:
-            return values[0]
-        return Cat(values).word_select(index, len(values[0]))
+    def _later(m: Module, name: str, valid: Value, *values: Value) -> list[Signal]:
+        """Registers of `valid` and of values, which are not reset."""
+        found = [Signal(name=f"{name}_valid")]
+        for number, value in enumerate(values):
+            found.append(Signal(len(value), name=f"{name}_{number}", reset_less=True))
+        m.d.sync += Cat(found).eq(Cat(valid, *values))
+        return found
 
-    def _pattern(
-        self,
-        m: Module,
-        name: str,
-        row: Value,
-        byte: Value,
-        low: Value,
-        high: Value,
-        is_scalar: Value,
-    ) -> Signal:
-        """The element of `row` (or of the scalar) that starts at `byte`, repeated over 64 bits."""
-        piece = row.word_select(byte[3:], VALUE_BITS) if len(row) > VALUE_BITS else row
-        value = Signal(VALUE_BITS, name=f"{name}_piece")
-        m.d.comb += value.eq(Mux(is_scalar, self.scalar, piece))
-        # Halve what is left of it until it is the element, and repeat that.
-        for log2 in reversed(range(max(SIZES_LOG2))):
-            bits = 8 << log2
-            halved = Signal(VALUE_BITS, name=f"{name}_of{bits}")
-            parts = []
-            for at in range(0, VALUE_BITS, 2 * bits):
-                low_half, high_half = value[at : at + bits], value[at + bits : at + 2 * bits]
-                parts += [
-                    Mux(high[log2], high_half, low_half),
-                    Mux(low[log2], low_half, high_half),
+    def _decided(self, m: Module, name: str, value: Value, bits: int) -> list[Value]:
+        """Registers of `value`, one for each part of `bits` that it decides on."""
+        return copies(m, name, value, word_parts(self.cfg, bits))
+
+    def _buffer(self, m: Module, data: Value, going: list[tuple]) -> list[Signal]:
+        """The words that were read; those of the second square move up when they are asked to."""
+        cfg = self.cfg
+        (early_valid, early), (read_valid, read) = going[-2:]
+        behind = second_slot(cfg)
+        count = buffer_words(cfg)
+        slots = [
+            Signal(cfg.word_bits, name=f"slot{index}", reset_less=True) for index in range(count)
+        ]
+        for index, slot in enumerate(slots):
+            # Known one stage before, as words are wide. None is read while they move up.
+            fills = early_valid & early.read & (early.slot == index)
+            takes = self._decided(m, f"fills{index}", fills, len(slot))
+            moves = index < behind
+            changes = takes
+            if moves:
+                fills = fills | (read_valid & read.shift)
+                changes = self._decided(m, f"changes{index}", fills, len(slot))
+            bits = len(slot) // len(takes)
+            for part, (change, take) in enumerate(zip(changes, takes, strict=True)):
+                piece = data.word_select(part, bits)
+                if moves:
+                    piece = Mux(take, piece, slots[index + behind].word_select(part, bits))
+                with m.If(change):
+                    m.d.sync += slot.word_select(part, bits).eq(piece)
+        return slots
+
+    def _words(self, m: Module, slots: list[Signal], read: Value) -> list[Signal]:
+        """A word of the buffer, of rows or of a transposed square, or 0: registers to be ORed."""
+        cfg = self.cfg
+        first = slots[0]
+        copy = (read.op == MoveOp.MMOV) | (read.op == MoveOp.MMOV_OTHER)
+        choices = [(copy, first)]
+        for row in range(cfg.m_par):
+            is_it = (read.op == MoveOp.ROW) & (read.at[cfg.row_bytes_log2 :] == row)
+            choices.append((is_it, first.word_select(row, cfg.row_bits).replicate(cfg.m_par)))
+        for size in SIZES_LOG2:
+            squares = Squares.of(cfg, size)
+            for pick in range(squares.words):
+                is_it = (read.op == MoveOp.MTRANS) & (read.size == size) & (read.pick == pick)
+                choices.append((is_it, self._transposed(squares, slots, pick)))
+        chosen = self._decided(m, "chosen", Cat(is_it for is_it, _ in choices), cfg.word_bits)
+        bits = cfg.word_bits // len(chosen)
+        # As many choices as one level of logic takes, where a register may follow.
+        most = 4 if cfg.tile_memory == "block" else len(choices)
+        words = []
+        for start in range(0, len(choices), most):
+            word = Signal(cfg.word_bits, name=f"word{start}", reset_less=True)
+            for part, select in enumerate(chosen):
+                terms = [
+                    Mux(select[number], Value.cast(choices[number][1]).word_select(part, bits), 0)
+                    for number in range(start, min(start + most, len(choices)))
                 ]
-            m.d.comb += halved.eq(Cat(parts))
-            value = halved
-        return value
+                m.d.sync += word.word_select(part, bits).eq(reduce(or_, terms))
+            words.append(word)
+        return words
+
+    # -- elements, repeated over 64 bits -------------------------------------------------------
+
+    def _patterns(self, m: Module, word: Signal, read: Value) -> tuple[list[Signal], Signal]:
+        """Of an element in each row of `word`, and of the scalar; 0 if it is not asked for."""
+        cfg = self.cfg
+        is_scalar = Signal(reset_less=True)
+        of_rows = Signal(reset_less=True)
+        scalar = read.op == MoveOp.SCALAR
+        at = Mux(scalar, 0, read.at[: cfg.row_bytes_log2])
+        m.d.sync += [
+            is_scalar.eq(scalar),
+            of_rows.eq((read.op == MoveOp.COLUMN) | (read.op == MoveOp.ELEMENT)),
+        ]
+        # Which byte of a row each byte of a pattern is.
+        bytes_ = []
+        for byte in range(VALUE_BITS // 8):
+            source = Signal(cfg.row_bytes_log2, name=f"byte{byte}", reset_less=True)
+            m.d.sync += source.eq(
+                Cat(
+                    Mux(read.size > bit, byte >> bit & 1, at[bit]) if bit in SIZES_LOG2 else at[bit]
+                    for bit in range(cfg.row_bytes_log2)
+                )
+            )
+            bytes_.append(source)
+
+        def pattern(name, row, wanted):
+            value = Signal(VALUE_BITS, name=name, reset_less=True)
+            octets = [row.word_select(number, 8) for number in range(len(row) // 8)]
+            m.d.sync += value.eq(Cat(choose(octets, source) for source in bytes_))
+            # Resets of registers, which cost no logic.
+            with m.If(~wanted):
+                m.d.sync += value.eq(0)
+            return value
+
+        rows = [word.word_select(row, cfg.row_bits) for row in range(cfg.m_par)]
+        patterns = [pattern(f"pattern{i}", row, of_rows) for i, row in enumerate(rows)]
+        return patterns, pattern("scalar_pattern", self.scalar, is_scalar)
+
+    def _repeated(self, patterns: list[Value]) -> Value:
+        """A word whose rows hold patterns; of a single one, all of them."""
+        cfg = self.cfg
+        rows = [value.replicate(cfg.row_bits // VALUE_BITS) for value in patterns]
+        return Cat(rows).replicate(cfg.m_par // len(rows))
 
     def _transposed(self, squares: Squares, slots: list[Signal], pick: int) -> Value:
         """Word `pick` of the transpose of the square in `slots`."""

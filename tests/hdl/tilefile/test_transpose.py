@@ -39,15 +39,21 @@ def test_tiles_are_transposed_in_sixteen_writes_or_fewer(name):
         return int.from_bytes(rows.tobytes(), "little")
 
     async def bench(ctx):
-        for tile, number, part in steps:
+        late = min(1, dut.write_latency)  # of the data
+        data = [word(tiles[tile], number) for tile, number, _ in steps]
+        data = [rng.getrandbits(cfg.word_bits) for _ in range(late)] + data
+        for (tile, number, part), content in zip(steps, data, strict=False):
             ctx.set(dut.write, 1)
             ctx.set(dut.index, tile)
             ctx.set(dut.word, number)
             ctx.set(dut.part, part)
-            ctx.set(dut.data, word(tiles[tile], number))
+            ctx.set(dut.data, content)
             await ctx.tick()
         ctx.set(dut.write, 0)
-        ctx.set(dut.data, 0)
+        ctx.set(dut.data, data[-1] if late else 0)
+        for _ in range(dut.write_latency):
+            await ctx.tick()
+            ctx.set(dut.data, 0)
         for tile in range(4):
             for number in range(cfg.blocks):
                 ctx.set(dut.read, 1)

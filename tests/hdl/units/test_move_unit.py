@@ -47,6 +47,11 @@ class Bench(wiring.Component):
                 "hold": In(1),
                 "a": Out(ReadPort(tile_word(cfg), cfg.word_bits)),
                 "result": Out(result_write(cfg)),
+                "mac": In(result_write(cfg)),
+                "mac_next": In(1),
+                "mac_next_tile": In(cfg.tile_bits),
+                "result_next": Out(1),
+                "result_next_tile": Out(cfg.tile_bits),
                 "a_busy": In(1),
                 "result_busy": In(1),
                 "yield_": In(1),
@@ -64,12 +69,17 @@ class Bench(wiring.Component):
         m.submodules.unit = unit = MoveUnit(self.cfg)
         wiring.connect(m, unit.a, wiring.flipped(self.a))
         wiring.connect(m, unit.result, wiring.flipped(self.result))
+        wiring.connect(m, wiring.flipped(self.mac), unit.mac)
         m.d.comb += [
             split.start.eq(self.start),
             split.fields.eq(self.fields),
             unit.uops.payload.eq(split.uop),
             unit.uops.valid.eq(~self.hold),
             split.step.eq(unit.uops.valid & unit.uops.ready),
+            unit.mac_next.eq(self.mac_next),
+            unit.mac_next_tile.eq(self.mac_next_tile),
+            self.result_next.eq(unit.result_next),
+            self.result_next_tile.eq(unit.result_next_tile),
             unit.a_busy.eq(self.a_busy),
             unit.result_busy.eq(self.result_busy),
             unit.yield_.eq(self.yield_),
@@ -95,21 +105,47 @@ def run(cfg, cases, tiles, rng, stall):
     async def bench(ctx):
         nonlocal scalars
         answers = deque([0] * cfg.read_latency)
+        results = deque([{}] * cfg.move_latency)  # of the MAC, by the cycle in which they come
+
+        announced = None
 
         async def cycle():
-            nonlocal scalars
-            ctx.set(dut.a_busy, rng.random() < stall)
-            ctx.set(dut.result_busy, rng.random() < stall)
+            nonlocal scalars, announced
+            a_busy = rng.random() < stall
+            ctx.set(dut.a_busy, a_busy)
+            busy = rng.random() < stall
+            ctx.set(dut.result_busy, busy)
+            coming = {"data": cfg.word_bits, "mask": cfg.word_bits // 8, "tile": cfg.tile_bits}
+            results.append({name: rng.getrandbits(n) for name, n in coming.items()} if busy else {})
+            result = results.popleft()
+            ctx.set(dut.mac.valid, bool(result))
+            noise = rng.getrandbits(cfg.word_bits)
+            ctx.set(dut.mac.data, result.get("data", noise))
+            ctx.set(dut.mac.mask, result.get("mask", 0))
+            ctx.set(dut.mac.addr.tile, result.get("tile", 0))
+            ctx.set(dut.mac_next, bool(results[0]))
+            ctx.set(dut.mac_next_tile, results[0].get("tile", 0))
+            if announced is not None:
+                assert ctx.get(dut.result.valid) == announced[0], f"seed {SEED}"
+                if announced[0]:
+                    assert ctx.get(dut.result.addr.tile) == announced[1], f"seed {SEED}"
+            announced = ctx.get(dut.result_next), ctx.get(dut.result_next_tile)
             ctx.set(dut.yield_, rng.random() < stall / 2)
-            ctx.set(dut.a.ready, 1)
+            ctx.set(dut.a.ready, rng.random() >= stall)
             ctx.set(dut.a.data, answers.popleft())
             written = None
-            if ctx.get(dut.result.valid):
+            if result:
+                assert ctx.get(dut.result.valid)
+                for name in ("data", "mask"):
+                    value = result[name]
+                    assert ctx.get(getattr(dut.result, name)) == value, f"seed {SEED}: {name}"
+            elif ctx.get(dut.result.valid):
                 addr = ctx.get(dut.result.addr.tile), ctx.get(dut.result.addr.block)
                 assert ctx.get(dut.result.mask) == (1 << cfg.word_bits // 8) - 1
                 written = addr, ctx.get(dut.result.data)
             answer = rng.getrandbits(cfg.word_bits)  # nothing was asked for
-            if ctx.get(dut.a.valid):
+            assert not (a_busy and ctx.get(dut.a.valid)), f"seed {SEED}"
+            if ctx.get(dut.a.valid) and ctx.get(dut.a.ready):
                 addr = ctx.get(dut.a.addr.tile), ctx.get(dut.a.addr.block)
                 assert written is None or written[0] != addr, "read and write of one word"
                 answer = int.from_bytes(words[addr].tobytes(), "little")
