@@ -27,6 +27,8 @@ _X, _Y = 0, 1
 _WHO = "xy"
 LOADS = 3
 """Loads in flight, in the model of the load pipe."""
+ROWS = Scoreboard.STORES - 1
+"""Rows that wait for their read, in the model of the store pipe."""
 
 
 class _Chain:
@@ -161,27 +163,36 @@ class Pair:
         return ~Cat(out).all()
 
     def _stores(self) -> Value:
-        """One row at most waits for its read."""
+        """Some rows wait for their read, in order."""
         u, p, m = self.u, self.p, self.p.m
         uop = u.dut.store.payload
-        self.row_waits = waits = Signal(name="row_waits")
-        self.row_tile = Signal(self.cfg.tile_bits, name="row_tile")
-        self.row_here = Signal(name="row_here")
-        self.row_of = [Signal(name=f"row_of_{who}") for who in _WHO]
-        self.row_read = read = p.signal(waits & p.any(1, "row_granted"), "row_read")
-        with m.If(read):
-            m.d.sync += waits.eq(0)
-        with m.If(u.goes["store"]):
-            m.d.sync += [
-                waits.eq(1),
-                self.row_tile.eq(uop.tile),
-                self.row_here.eq(self._of_row(uop.tile, uop.row)),
+        self.row_waits = waits = [Signal(name=f"row{n}_waits") for n in range(ROWS)]
+        self.row_tile = tile = [
+            Signal(self.cfg.tile_bits, name=f"row{n}_tile") for n in range(ROWS)
+        ]
+        self.row_here = here = [Signal(name=f"row{n}_here") for n in range(ROWS)]
+        self.row_of = of = [[Signal(name=f"row{n}_of_{w}") for w in _WHO] for n in range(ROWS)]
+        self.row_read = read = p.signal(waits[0] & p.any(1, "row_granted"), "row_read")
+        goes = u.goes["store"]
+        new = [uop.tile, self._of_row(uop.tile, uop.row)]
+        new += [self.owner["store"][w] for w in (_X, _Y)]
+        rows = [[tile[n], here[n], *of[n]] for n in range(ROWS)]
+        left = [*waits[1:], 0]  # who waits when one was read
+        for n in range(ROWS):
+            still = Mux(read, left[n], waits[n])
+            before = Mux(read, waits[n], waits[n - 1]) if n else 1  # the place before is taken
+            m.d.sync += waits[n].eq(still | (goes & before))
+            with m.If(read & left[n]):
+                m.d.sync += [a.eq(b) for a, b in zip(rows[n], rows[(n + 1) % ROWS], strict=True)]
+            with m.Elif(read | ~waits[n]):
+                m.d.sync += [a.eq(b) for a, b in zip(rows[n], new, strict=True)]
+            m.d.comb += [
+                getattr(u.dut, f"store_reading{n}").eq(waits[n]),
+                getattr(u.dut, f"store_reading_tile{n}").eq(tile[n]),
             ]
-            m.d.sync += [self.row_of[w].eq(self.owner["store"][w]) for w in (_X, _Y)]
         for who in (_X, _Y):
-            self.reads[who].append(read & self.row_here & self.row_of[who])
-        m.d.comb += [u.dut.store_reading.eq(waits), u.dut.store_reading_tile.eq(self.row_tile)]
-        return ~waits | read
+            self.reads[who].append(read & here[0] & of[0][who])
+        return ~waits[-1]
 
     def _moves(self) -> None:
         """Read when the uop goes, written some cycles later."""
@@ -342,7 +353,9 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     p.check("loads_counted", loads == total)
     for n in range(LOADS):
         p.check(f"load{n}_here", ~pair.load_here[n] | (pair.load_tile[n] == tile))
-    p.check("row_is_here", ~pair.row_here | (pair.row_tile == tile))
+    for n in range(ROWS):
+        p.check(f"row{n}_is_here", ~pair.row_here[n] | (pair.row_tile[n] == tile))
+        p.check(f"row{n}_in_order", ~pair.row_waits[n] | Cat(pair.row_waits[:n]).all())
     for who in (_X, _Y):
         for age in range(1, Scoreboard.MOVE_STAGES):
             p.check(
@@ -355,13 +368,20 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     def of_x(name: str) -> Value:
         return full[name] & pair.owner[name][_X]
 
+    def rows_of(who: int) -> Value:
+        """A row of the tile waits for its read."""
+        return Cat(
+            pair.row_waits[n] & pair.row_of[n][who] & (pair.row_tile[n] == tile)
+            for n in range(ROWS)
+        ).any()
+
     claims_read = in_slots(_X, lambda n: bit(slots[n]("reads")))
     claims_write = in_slots(_X, lambda n: bit(slots[n]("writes")))
     mma, load, store, move = (uops[name] for name in u.KINDS)
     early_reads = p.signal(
         (of_x("mma") & ((mma.a.tile == tile) | (mma.b_tile == tile)))
         | (of_x("store") & (store.tile == tile))
-        | (pair.row_waits & pair.row_of[_X] & (pair.row_tile == tile))
+        | rows_of(_X)
         | (of_x("move") & move.read & (move.src.tile == tile)),
         "x_early_reads",
     )
@@ -603,7 +623,7 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
         "y_waiting_reads", ~(y_mma & ((mma.a.tile == tile) | (mma.b_tile == tile))) | near["read"]
     )
     y_store = full["store"] & pair.owner["store"][_Y] & (store.tile == tile)
-    y_row = pair.row_waits & pair.row_of[_Y] & (pair.row_tile == tile)
+    y_row = rows_of(_Y)
     p.check("y_storing_reads", ~(y_store | y_row) | near["read"])
     y_move = full["move"] & pair.owner["move"][_Y]
     p.check("y_moving_reads", ~(y_move & move.read & (move.src.tile == tile)) | near["read"])

@@ -78,7 +78,7 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     p.check("writing", dut.writing.bit_select(tile, 1) == writes)
 
     reading = dut.mac_waiting & ((dut.mac_a == tile) | (dut.mac_b == tile))
-    for stage in range(2):
+    for stage in range(Scoreboard.STORES):
         here = getattr(dut, f"store_tile{stage}") == tile
         reading = reading | (getattr(dut, f"store_waiting{stage}") & here)
     reading = reading | (dut.move_reading & (dut.move_read_tile == tile))
@@ -89,7 +89,7 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     )
     others = Cat(getattr(dut, f"move_writing{stage}") for stage in range(Scoreboard.MOVE_STAGES))
     others = Cat(others, dut.mac_waiting, dut.load_waiting, dut.move_reading)
-    others = Cat(others, dut.store_waiting0, dut.store_waiting1)
+    others = Cat(others, *(getattr(dut, f"store_waiting{n}") for n in range(Scoreboard.STORES)))
     p.check("quiet_is_idle", dut.idle | others.any() | Cat(any_landing).any())
     for n in range(cfg.all_tiles):
         most = Mux(Cat(any_landing).any(), max(0, mac_depth - latency - 1), 0)
@@ -425,9 +425,14 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     m.d.comb += [
         dut.load_retired.eq(p.any(1, "load_retired")),
         dut.load_retired_tile.eq(p.any(cfg.tile_bits, "load_retired_tile")),
-        dut.store_reading.eq(p.any(1, "store_reading")),
-        dut.store_reading_tile.eq(p.any(cfg.tile_bits, "store_reading_tile")),
     ]
+    for place in range(Scoreboard.STORES - 1):
+        m.d.comb += [
+            getattr(dut, f"store_reading{place}").eq(p.any(1, f"store_reading{place}")),
+            getattr(dut, f"store_reading_tile{place}").eq(
+                p.any(cfg.tile_bits, f"store_reading_tile{place}")
+            ),
+        ]
     u.drive_ready()
     before = u.program_order()
     p.check("dispatched_to_free", ~u.dispatched | ((u.chosen & u.valid) == 0) & u.chosen.any())
@@ -564,8 +569,8 @@ MUTANTS = (
         ),
         (
             "a row to be stored does not claim its tile",
-            "            _one_hot(self.store_waiting1, self.store_tile1, tiles),\n",
-            "",
+            "                for stage in range(self.STORES)\n",
+            "                for stage in range(self.STORES - 1)\n",
         ),
         (
             "the list of words is too short",

@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Mux, Signal, Value
 
 from hdl.config import Config
 from hdl.interfaces import ldst_uop
-from hdl.l2.buffer import StreamBuffer
+from hdl.l2.buffer import StreamBuffer, TurnBuffer
 from hdl.l2.ids import IdPool
 from hdl.l2.load import LoadPipe
 from hdl.l2.store import StorePipe
@@ -74,6 +74,7 @@ def ids(cfg: Config) -> Proof:
     p.check("fresh_inside", inside("fresh") <= count)
     p.check("used", inside("used") == sum(in_use[number] for number in range(count)))
     behind = p.signal(inside("read_valid") | inside("next_valid"), "behind_held")
+    p.check("queued", inside("queued") == (oldest != newest))
     p.check("queue_behind_next", behind | (oldest == newest))
     p.check("next_behind_held", inside("held_valid") | ~behind)
     p.check("new_behind_held", inside("held_valid") | (inside("fresh") == count))
@@ -83,10 +84,10 @@ def ids(cfg: Config) -> Proof:
     return p
 
 
-def buffer() -> Proof:
+def buffer(kind: type[StreamBuffer] | type[TurnBuffer]) -> Proof:
     """A stream buffer holds two items, keeps their order, and offers until it is taken from."""
     p = Proof()
-    dut = StreamBuffer(4)
+    dut = kind(4)
     inside = p.add("buffer", dut, free=True)
     held = [Signal(4, name=f"held{n}") for n in range(2)]
     count = Signal(range(3), name="count")
@@ -105,8 +106,13 @@ def buffer() -> Proof:
     p.check("ready", dut.i.ready == (count != 2))
     p.check("first", (count == 0) | (dut.o.payload == held[0]))
     p.check("two", count <= 2)
-    p.check("spare", inside("spare_valid") == (count == 2))
-    p.check("second", (count != 2) | (inside("spare") == held[1]))
+    if isinstance(dut, StreamBuffer):
+        p.check("spare", inside("spare_valid") == (count == 2))
+        second = inside("spare")
+    else:
+        p.check("turn", inside("fills") == inside("empties") ^ count[0])
+        second = Mux(inside("empties"), inside("place0"), inside("place1"))
+    p.check("second", (count != 2) | (second == held[1]))
     was_full = Signal(name="was_full")
     with p.m.If(count == 2):
         p.m.d.sync += was_full.eq(1)
@@ -439,7 +445,16 @@ TASKS = (
         name="l2_buffer",
         about="order, contents and hold of a stream buffer",
         parameters="items of 4 bit",
-        build=buffer,
+        build=lambda: buffer(StreamBuffer),
+        depth=2,
+        cover=8,
+        quick=True,
+    ),
+    Task(
+        name="l2_turns",
+        about="the same of the one whose places are filled in turn",
+        parameters="items of 4 bit",
+        build=lambda: buffer(TurnBuffer),
         depth=2,
         cover=8,
         quick=True,
@@ -499,8 +514,8 @@ MUTANTS = (
         ),
         (
             "an id is read over the one that waits",
-            "(oldest != newest) & (~read_valid | next_free)",
-            "oldest != newest",
+            "queued & (~read_valid | next_free)",
+            "queued",
         ),
         ("the same new id again", "fresh.eq(fresh + 1)", "fresh.eq(fresh)"),
         ("idle with an id in use", "self.idle.eq(used == 0)", "self.idle.eq(used[1:] == 0)"),
@@ -510,30 +525,40 @@ MUTANTS = (
         "l2_buffer",
         (
             "the spare item is forgotten",
-            "valid.eq(self.i.valid | spare_valid)",
-            "valid.eq(self.i.valid)",
+            "valid.eq(stays | self.i.valid | spare_valid)",
+            "valid.eq(stays | self.i.valid)",
         ),
         (
             "an item is taken over the spare one",
-            "self.i.ready.eq(~spare_valid)",
-            "self.i.ready.eq(1)",
+            "ready.eq(~full)",
+            "ready.eq(1)",
         ),
         ("the spare item is the next one", "item.eq(spare)", "item.eq(self.i.payload)"),
+    ),
+    *mutants(
+        "hdl/l2/buffer.py",
+        "l2_turns",
+        (
+            "a place is filled while it waits",
+            "with m.If(ready & (fills == number)):",
+            "with m.If(fills == number):",
+        ),
+        ("one place is left out", "empties ^ (self.o.ready & valid)", "empties ^ self.o.ready"),
     ),
     *mutants(
         _GATHER,
         "l2_load",
         (
             "a burst takes an id for every beat",
-            "note_valid & self.give_valid & note_last & ~stalled",
-            "note_valid & self.give_valid & ~stalled",
+            "note_valid & self.give_valid & note.last & clear",
+            "note_valid & self.give_valid & clear",
         ),
         ("a burst is a beat short", "burst.len.eq(burst.len + 1)", "burst.len.eq(burst.len)"),
         ("the second row of a beat is not noted", "ends.count.eq(2)", "ends.count.eq(1)"),
         (
             "a burst goes on over its end",
-            "opens.eq(~started & (~is_open | closed))",
-            "opens.eq(~started & ~is_open)",
+            "extends.eq(done & uop.more & (beats.last != row_beats))",
+            "extends.eq(done & (beats.last != row_beats))",
         ),
     ),
     *mutants(
@@ -583,9 +608,9 @@ MUTANTS = (
     *mutants(
         "hdl/l2/store.py",
         "l2_store",
-        ("data before their request", "((allowed != 0) | taken)", "1"),
+        ("data before their request", "wdvalid.eq(word & allowed)", "wdvalid.eq(word)"),
         ("a request without an id", "request & ids.give_valid", "request"),
-        ("idle before the answer", "scatter.idle & ids.idle", "scatter.idle"),
+        ("idle before the answer", "scatter.idle & ~word & ids.idle", "scatter.idle & ~word"),
         ("errors of stores are not told", "self.pad_dsa_resp_wvalid & self.pad_dsa_resp_werr", "0"),
     ),
 )

@@ -107,7 +107,7 @@ def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int | None = None
         at_most(port.valid & ~u.ready[name], f"{name}_waits", _FAIR)
     for n in range(LOADS):
         at_most(pair.load_out[n] & ~pair.lands[n], f"load{n}_flies", _FAIR)
-    at_most(pair.row_waits & ~pair.row_read, "row_waits_here", _FAIR)
+    at_most(pair.row_waits[0] & ~pair.row_read, "row_waits_here", _FAIR)
 
     # Bursts end.
     for name in ("load", "store", "move"):

@@ -182,7 +182,9 @@ def fairness(cfg: Config, depth: int) -> Proof:
     p.check("skip_holds", ~p.past(dut.skip & ~dut.skipped, "skip_waits") | dut.skip)
     count = inside("load_lost")
     again = PATIENCE + depth
-    p.check("counted", count == Mux(waits <= again, waits, PATIENCE + (waits - again - 1)))
+    due = p.signal(Mux(waits <= again, waits, PATIENCE + (waits - again - 1)), "count_due")
+    p.check("counted", count == p.past(due, "count_due_before"))
+    p.check("waited", inside("load_waited") == was_lost)
     p.cover("starved", lost & (waits == PATIENCE + 2))
     p.cover("served_after_starving", ~lost & wants & (waits > PATIENCE))
     p.cover("skipped", dut.skipped)
@@ -302,12 +304,12 @@ MUTANTS = (
         "fairness",
         (
             "a starving load does not skip a uop",
-            "due[index].eq(waiting & (lost == PATIENCE - 1))",
+            "due[index].eq(waiting & at_end)",
             "due[index].eq(0)",
         ),
         (
             "moves take the gap of a starving load",
-            "self.load_starved.eq(waiting & (lost >= PATIENCE - 1))",
+            "self.load_starved.eq(waiting & waited & (lost >= PATIENCE - 2))",
             "self.load_starved.eq(0)",
         ),
         ("a skip is forgotten at once", "with m.If(self.skipped):", "with m.If(self.skip):"),

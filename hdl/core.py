@@ -106,9 +106,14 @@ class Core(wiring.Component):
         m.d.comb += [
             slots.load_retired.eq(load.retired),
             slots.load_retired_tile.eq(load.retired_tile),
-            slots.store_reading.eq(store.reading),
-            slots.store_reading_tile.eq(store.reading_tile),
         ]
+        for place in range(StorePipe.HELD):
+            m.d.comb += [
+                getattr(slots, f"store_reading{place}").eq(getattr(store, f"reading{place}")),
+                getattr(slots, f"store_reading_tile{place}").eq(
+                    getattr(store, f"reading_tile{place}")
+                ),
+            ]
         for stage in range(MoveUnit.TOLD):
             m.d.comb += [
                 getattr(slots, f"move_writing{stage}").eq(getattr(move, f"writing{stage}")),

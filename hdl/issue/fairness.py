@@ -50,19 +50,24 @@ class Fairness(wiring.Component):
         again = PATIENCE + self.mac_depth
         due = Signal(len(self.REQUESTERS))
         for index, name in enumerate(self.REQUESTERS):
-            lost = Signal(range(again + 1), name=f"{name}_lost")
+            # Who waits is known late in the cycle, so it counts from the next.
+            waited = Signal(name=f"{name}_waited")
+            lost = Signal(range(again + 1), name=f"{name}_lost")  # cycles before `waited`
             waiting = self.waiting[index]
-            with m.If(~waiting):
+            m.d.sync += waited.eq(waiting)
+            with m.If(~waited):
                 m.d.sync += lost.eq(0)
             with m.Elif(lost == again):
                 m.d.sync += lost.eq(PATIENCE)
             with m.Else():
                 m.d.sync += lost.eq(lost + 1)
-            m.d.comb += due[index].eq(waiting & (lost == PATIENCE - 1))
+            at_end = Signal(name=f"{name}_at_end")  # due if it waits in this cycle too
+            m.d.comb += [
+                at_end.eq(waited & ((lost == PATIENCE - 2) | (lost == again - 1))),
+                due[index].eq(waiting & at_end),
+            ]
             if name == "load":
-                m.d.sync += self.load_starved.eq(waiting & (lost >= PATIENCE - 1))
-            with m.If(waiting & (lost == again)):
-                m.d.comb += due[index].eq(1)
+                m.d.sync += self.load_starved.eq(waiting & waited & (lost >= PATIENCE - 2))
         with m.If(self.skipped):
             m.d.sync += self.skip.eq(0)
         with m.If(due.any()):

@@ -32,7 +32,7 @@ class Scoreboard(wiring.Component):
     mac_go : it reads its operands in this cycle.
     load_waiting, load_tile : the load uop in the issue register; `load_go` : it leaves it.
     load_retired, load_retired_tile : its write was done.
-    store_waiting{0,1}, store_tile{0,1} : store uops whose row was not read yet.
+    store_waiting{0..2}, store_tile{0..2} : store uops whose row was not read yet.
     move_reading, move_read_tile : a move uop not yet read.
     move_writing{0..3}, move_write_tile{0..3} : move uops not yet written.
     word, word_busy : C words; checked now, it would miss a result in flight.
@@ -45,6 +45,7 @@ class Scoreboard(wiring.Component):
     Source: architecture.md section 1, scoreboard; seed 001 section 4.2.2.
     """
 
+    STORES = 3
     MOVE_STAGES = 4
     WORD_LATENCY = 3
     """Likewise of words."""
@@ -89,7 +90,7 @@ class Scoreboard(wiring.Component):
             "reading": Out(cfg.all_tiles),
             "idle": Out(1),
         }
-        for stage in range(2):
+        for stage in range(self.STORES):
             members[f"store_waiting{stage}"] = In(1)
             members[f"store_tile{stage}"] = In(tile)
         for stage in range(self.MOVE_STAGES):
@@ -154,16 +155,21 @@ class Scoreboard(wiring.Component):
         reads = [
             _one_hot(self.mac_waiting, self.mac_a, tiles),
             _one_hot(self.mac_waiting, self.mac_b, tiles),
-            _one_hot(self.store_waiting0, self.store_tile0, tiles),
-            _one_hot(self.store_waiting1, self.store_tile1, tiles),
+            *(
+                _one_hot(
+                    getattr(self, f"store_waiting{stage}"),
+                    getattr(self, f"store_tile{stage}"),
+                    tiles,
+                )
+                for stage in range(self.STORES)
+            ),
             _one_hot(self.move_reading, self.move_read_tile, tiles),
         ]
         busy = Cat(
             self.mac_waiting,
             landing,
             self.load_waiting,
-            self.store_waiting0,
-            self.store_waiting1,
+            *(getattr(self, f"store_waiting{stage}") for stage in range(self.STORES)),
             self.move_reading,
             *(getattr(self, f"move_writing{stage}") for stage in range(self.MOVE_STAGES)),
         )

@@ -40,7 +40,7 @@ class Slots(wiring.Component):
     mma, load, store, move : uops to the units. A transfer on `mma` is the operand read.
     skip, skipped : hold back the next mma uop, so that a starving request finds a gap; done.
     load_retired, load_retired_tile : a load uop's write is done.
-    store_reading, store_reading_tile : the store pipe has a row still to read.
+    store_reading{0,1}, store_reading_tile{0,1} : the store pipe has a row still to read.
     move_writing{0..2}, move_write_tile{0..2} : the move unit's pipeline.
     idle : no instruction waits and nothing is in flight on the tile file, loads apart.
     mac_state : with `activity`, one-hot in the order of `MAC_STATES`.
@@ -71,10 +71,11 @@ class Slots(wiring.Component):
             "skipped": Out(1),
             "load_retired": In(1),
             "load_retired_tile": In(tile),
-            "store_reading": In(1),
-            "store_reading_tile": In(tile),
             "idle": Out(1),
         }
+        for place in range(Scoreboard.STORES - 1):
+            members[f"store_reading{place}"] = In(1)
+            members[f"store_reading_tile{place}"] = In(tile)
         for stage in range(Scoreboard.MOVE_STAGES - 1):
             members[f"move_writing{stage}"] = In(1)
             members[f"move_write_tile{stage}"] = In(tile)
@@ -265,14 +266,21 @@ class Slots(wiring.Component):
             board.load_retired_tile.eq(self.load_retired_tile),
             board.store_waiting0.eq(store_full),
             board.store_tile0.eq(store_uop.tile),
-            board.store_waiting1.eq(self.store_reading),
-            board.store_tile1.eq(self.store_reading_tile),
             board.move_reading.eq(move_full & move_next.read),
             board.move_read_tile.eq(move_next.src.tile),
             board.move_writing0.eq(move_full & move_next.write),
             board.move_write_tile0.eq(move_next.dst.tile),
             self.idle.eq(~valid.any() & board.idle),
         ]
+        for place in range(Scoreboard.STORES - 1):
+            m.d.comb += [
+                getattr(board, f"store_waiting{place + 1}").eq(
+                    getattr(self, f"store_reading{place}")
+                ),
+                getattr(board, f"store_tile{place + 1}").eq(
+                    getattr(self, f"store_reading_tile{place}")
+                ),
+            ]
         for stage in range(Scoreboard.MOVE_STAGES - 1):
             m.d.comb += [
                 getattr(board, f"move_writing{stage + 1}").eq(

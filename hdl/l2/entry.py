@@ -9,6 +9,7 @@ from ..interfaces import ldst_uop, row_write
 
 __all__ = [
     "beat_ends",
+    "beat_note",
     "beat_parts",
     "burst_rows",
     "part",
@@ -25,7 +26,13 @@ def placed_uop(cfg: Config) -> data.StructLayout:
     """A part of a row and where it lies, see `shift.Beats`."""
     beat = (cfg.row_bytes // cfg.bus_bytes).bit_length()
     return data.StructLayout(
-        {"uop": ldst_uop(cfg), "offset": cfg.bus_bytes_log2, "first": beat, "last": beat}
+        {
+            "uop": ldst_uop(cfg),
+            "offset": cfg.bus_bytes_log2,
+            "first": beat,
+            "last": beat,
+            "one_beat": 1,
+        }
     )
 
 
@@ -82,6 +89,19 @@ def beat_ends(cfg: Config) -> data.StructLayout:
 def beat_parts(cfg: Config) -> data.StructLayout:
     """The parts that end in a beat. The second is the row that starts in the same beat."""
     return data.StructLayout({"one": part(cfg), "two": tail_part(cfg)})
+
+
+def beat_note(cfg: Config) -> data.StructLayout:
+    """What is noted of a beat, and the burst as far as it; `last`: no beat follows."""
+    return data.StructLayout(
+        {
+            "last": 1,
+            "burst": read_burst(cfg),
+            "ends": beat_ends(cfg),
+            "parts": beat_parts(cfg),
+            "rows": burst_rows(cfg),
+        }
+    )
 
 
 def burst_rows(cfg: Config) -> data.StructLayout:

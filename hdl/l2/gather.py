@@ -11,6 +11,7 @@ from ..interfaces import ldst_uop
 from .buffer import StreamBuffer
 from .entry import (
     beat_ends,
+    beat_note,
     beat_parts,
     burst_rows,
     placed_uop,
@@ -89,41 +90,54 @@ class Gather(wiring.Component):
             uops.i.payload.offset.eq(place.offset),
             uops.i.payload.first.eq(place.first),
             uops.i.payload.last.eq(place.last),
+            uops.i.payload.one_beat.eq(place.first == place.last),
         ]
         beats = uops.o.payload
         uop = beats.uop
 
+        # Two places, so that a step need not know whether a note is written in the same cycle.
+        m.submodules.notes = notes = StreamBuffer(beat_note(cfg))
+        note_ready = notes.i.ready
+
         # The open burst: what is known of it and of its last beat.
-        is_open = Signal()
+        # It is in one of these states, a register each, so that a step takes few gates.
+        free = Signal(init=1)  # there is none
         closed = Signal()  # no part follows: send the request
+        extends = Signal()  # its next part was promised
+        spills = Signal()  # so it was, and the last row ended in its successor's first beat
+        started = Signal()  # some beats of the part are in it
         burst = Signal(read_burst(cfg), reset_less=True)
         rows = Signal(burst_rows(cfg), reset_less=True)
-        spilled = Signal(reset_less=True)  # the last row ended in its successor's first beat
         ends = Signal(beat_ends(cfg), reset_less=True)
         parts = Signal(beat_parts(cfg), reset_less=True)
-        note_ready = Signal()  # the note before is written
 
         # -- one step of the walk ------------------------------------------------------------
-        started = Signal()  # some beats of the part are in the burst
-        at = Signal.like(beats.first)  # the last of them
+        at = Signal.like(beats.first)  # the last beat, once started
         beat = Signal.like(beats.first)  # the beat that the burst reaches with this step
         opens = Signal()
         joins = Signal()  # the part lies in the beat reached before
         done = Signal()
         m.d.comb += [
-            opens.eq(~started & (~is_open | closed)),
-            joins.eq(~started & ~opens & spilled & (beats.last == 0)),
-            beat.eq(Mux(started, at + 1, Mux(~opens & spilled & ~joins, 1, beats.first))),
-            done.eq(beat == beats.last),
+            opens.eq(free | closed),
+            joins.eq(spills & (beats.last == 0)),
+            beat.eq(Mux(started, at + 1, Mux(spills & ~joins, 1, beats.first))),
+            # Which of these ends the part is known before which of them is taken.
+            done.eq(
+                Mux(
+                    started,
+                    at + 1 == beats.last,
+                    Mux(spills, beats.last <= 1, uops.o.payload.one_beat),
+                )
+            ),
         ]
         is_part = uops.o.valid & ~uop.zero
         leaves = Signal()  # the burst's last beat is noted
-        grows = Signal()  # another beat joins
+        grows = Signal()  # another beat joins, if the one before is noted
         step = Signal()
         m.d.comb += [
             leaves.eq(closed & note_ready),
-            step.eq(is_part & Mux(opens, ~is_open | note_ready, joins | note_ready)),
-            grows.eq(step & ~opens & ~joins),
+            grows.eq(is_part & (extends | started | (spills & ~joins))),
+            step.eq(is_part & (note_ready | free | joins)),
             self.zero.valid.eq(uops.o.valid & uop.zero),
             self.zero.payload.tile.eq(uop.tile),
             self.zero.payload.row.eq(uop.row),
@@ -132,11 +146,16 @@ class Gather(wiring.Component):
         ]
 
         with m.If(leaves):
-            m.d.sync += [is_open.eq(0), closed.eq(0)]
+            m.d.sync += [closed.eq(0), free.eq(1)]
         with m.If(step):
-            m.d.sync += [started.eq(~done), at.eq(beat)]
-            with m.If(done):
-                m.d.sync += [closed.eq(~uop.more), spilled.eq(beats.last == row_beats)]
+            m.d.sync += [
+                free.eq(0),
+                closed.eq(done & ~uop.more),
+                extends.eq(done & uop.more & (beats.last != row_beats)),
+                spills.eq(done & uop.more & (beats.last == row_beats)),
+                started.eq(~done),
+                at.eq(beat),
+            ]
             with m.If(joins):
                 m.d.sync += [
                     ends.count.eq(2),
@@ -159,55 +178,50 @@ class Gather(wiring.Component):
                 ]
             with m.If(opens):
                 m.d.sync += [
-                    is_open.eq(1),
                     burst.beat.eq(uop.addr[cfg.bus_bytes_log2 :]),
                     burst.len.eq(0),
                     rows.offset.eq(beats.offset),
                 ]
                 if row_beats > 1:
                     m.d.sync += rows.beat.eq(beats.first)
-        with m.If(grows):
+        with m.If(grows & note_ready):
             m.d.sync += burst.len.eq(burst.len + 1)
 
         # -- the note of a beat, and with the last one the request ------------------------------
-        note_valid = Signal()
-        note_last = Signal(reset_less=True)
-        note_burst = Signal(read_burst(cfg), reset_less=True)
-        note_ends = Signal(beat_ends(cfg), reset_less=True)
-        note_parts = Signal(beat_parts(cfg), reset_less=True)
-        note_rows = Signal(burst_rows(cfg), reset_less=True)
+        note_valid, note = notes.o.valid, notes.o.payload
         stalled = Signal()  # a request that the bus did not take at once
+        clear = Signal(init=1)  # none; a register of its own, as `stalled` drives all of a request
         held = Signal(read_request(cfg), reset_less=True)
         room = Signal()
         m.d.comb += [
-            room.eq(~note_last | ~stalled),
-            note_ready.eq(~note_valid | (self.give_valid & room)),
+            notes.i.valid.eq(closed | grows),
+            notes.i.payload.last.eq(closed),
+            notes.i.payload.burst.eq(burst),
+            notes.i.payload.ends.eq(ends),
+            notes.i.payload.parts.eq(parts),
+            notes.i.payload.rows.eq(rows),
+            room.eq(~note.last | clear),
+            notes.o.ready.eq(self.give_valid & room),
             self.note_en.eq(note_valid & self.give_valid & room),
-            self.take.eq(note_valid & self.give_valid & note_last & ~stalled),
+            self.take.eq(note_valid & self.give_valid & note.last & clear),
             self.starved.eq(note_valid & ~self.give_valid & room),
-            self.note_addr.eq(Cat(note_burst.len[: self.beat_bits], self.give_id)),
-            self.ends.eq(note_ends),
-            self.parts.eq(note_parts),
-            self.rows.eq(note_rows),
-            self.idle.eq(~uops.o.valid & ~is_open & ~note_valid),
+            self.note_addr.eq(Cat(note.burst.len[: self.beat_bits], self.give_id)),
+            self.ends.eq(note.ends),
+            self.parts.eq(note.parts),
+            self.rows.eq(note.rows),
+            self.idle.eq(~uops.o.valid & free & ~note_valid),
         ]
-        with m.If(note_ready):
-            m.d.sync += [
-                note_valid.eq(leaves | grows),
-                note_last.eq(closed),
-                note_burst.eq(burst),
-                note_ends.eq(ends),
-                note_parts.eq(parts),
-                note_rows.eq(rows),
-            ]
         request = self.request
         m.d.comb += [
-            request.valid.eq(stalled | (note_valid & note_last & self.give_valid)),
-            request.payload.beat.eq(Mux(stalled, held.beat, note_burst.beat)),
-            request.payload.len.eq(Mux(stalled, held.len, note_burst.len)),
+            request.valid.eq(stalled | (note_valid & note.last & self.give_valid)),
+            request.payload.beat.eq(Mux(stalled, held.beat, note.burst.beat)),
+            request.payload.len.eq(Mux(stalled, held.len, note.burst.len)),
             request.payload.id.eq(Mux(stalled, held.id, self.give_id)),
         ]
         with m.If(~stalled):
             m.d.sync += held.eq(request.payload)
-        m.d.sync += stalled.eq(request.valid & ~request.ready)
+        m.d.sync += [
+            stalled.eq(request.valid & ~request.ready),
+            clear.eq(~request.valid | request.ready),
+        ]
         return m

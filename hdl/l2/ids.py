@@ -97,16 +97,19 @@ class IdPool(wiring.Component):
             read = queue.read_port()
             newest = Signal(cfg.id_bits)
             oldest = Signal(cfg.id_bits)
+            queued = Signal()  # these differ, as never all ids are in the memory
             m.d.comb += [
                 write.addr.eq(newest),
                 write.data.eq(self.back_id),
                 write.en.eq(self.back_valid & (~next_free | next_read)),
                 read.addr.eq(oldest),
-                read.en.eq((oldest != newest) & (~read_valid | next_free)),
+                read.en.eq(queued & (~read_valid | next_free)),
                 read_id.eq(read.data),
             ]
             with m.If(write.en):
-                m.d.sync += newest.eq(newest + 1)
+                m.d.sync += [newest.eq(newest + 1), queued.eq(1)]
+            with m.Elif(read.en & ((oldest + 1)[: cfg.id_bits] == newest)):
+                m.d.sync += queued.eq(0)
             with m.If(read.en):
                 m.d.sync += [oldest.eq(oldest + 1), read_valid.eq(1)]
             with m.Elif(next_free):

@@ -100,8 +100,9 @@ class Merge(wiring.Component):
         plan_ready = Signal()  # the stage behind `look` takes a beat
         look_id = Signal(cfg.id_bits, reset_less=True)
         raw = Signal(cfg.bus_bits, reset_less=True)
+        accepts = Signal(init=1)  # whether `look` will be free, so known a cycle before
         m.d.comb += [
-            self.rready.eq(~look_valid | plan_ready),
+            self.rready.eq(accepts),
             accept.eq(self.rvalid & self.rready),
         ]
         with m.If(self.rready):
@@ -210,6 +211,9 @@ class Merge(wiring.Component):
             ahead.parts.eq(parts),
             ahead.high.eq(bytes_wrapped(rows.offset, bus_bytes)),
         ]
+        stays = plan_valid & ~plan_buffer.o.ready
+        behind = look_valid | plan_buffer.spare_valid
+        m.d.sync += accepts.eq(~(stays & (~accepts | (behind & self.rvalid))))
         with m.If(look_valid & plan_ready):
             m.d.sync += last_id.eq(look_id)
         plan_id, plan_turned, plan_at = plan.id, plan.turned, plan.at
@@ -220,17 +224,24 @@ class Merge(wiring.Component):
         second = Signal(tail_part(cfg), reset_less=True)
         join_valid = Signal()  # a beat, which goes to `previous` and is kept
         join_writes = Signal()
-        join_ready = Signal()
+        # Whether `join` will be free, so known a cycle before; one moves `join`, one is for others.
+        join_ready = Signal(init=1)
+        join_full = Signal()
+        next_writes = Signal()  # there is something to write
         leaves = Signal()  # the beat in `plan` goes on
+        held = out.spare_valid & join_writes  # no place is free
+        two = out.spare_valid | join_writes  # nor is there when one more comes
         m.d.comb += [
-            join_ready.eq(~join_writes | out.i.ready),
-            self.zero.ready.eq(join_ready),
-            leaves.eq(plan_valid & join_ready & ~self.zero.valid & (~waiting | ends_none)),
+            next_writes.eq(self.zero.valid | waiting | (plan_valid & ~ends_none)),
+            self.zero.ready.eq(~join_full),
+            leaves.eq(plan_valid & ~join_full & ~self.zero.valid & (~waiting | ends_none)),
             plan_buffer.o.ready.eq(leaves),
         ]
+        fills = out.o.valid & ~out.o.ready & (held | (two & next_writes))
+        m.d.sync += [join_ready.eq(~fills), join_full.eq(fills)]
         with m.If(leaves):
             m.d.sync += second.eq(plan_parts.two)
-        with m.If(join_ready & ~self.zero.valid):
+        with m.If(~join_full & ~self.zero.valid):
             # Only a beat that ends no part leaves beside a part that waits.
             m.d.sync += waiting.eq(leaves & (plan_ends.count == 2))
 
@@ -293,7 +304,7 @@ class Merge(wiring.Component):
         with m.If(join_ready):
             m.d.sync += [
                 join_valid.eq(leaves),
-                join_writes.eq(zero | waiting | (plan_valid & ~ends_none)),
+                join_writes.eq(next_writes),
                 join_id.eq(plan_id),
                 join_turned.eq(plan_turned),
                 join_high.eq(high),
@@ -323,8 +334,9 @@ class Merge(wiring.Component):
                 write.en.eq(goes & join_at[lane]),
                 write.addr.eq(join_id),
                 write.data.eq(join_turned),
-                # Never the word being written: that beat is then `previous`.
-                read.en.eq(leaves & ~(follows & join_at[lane])),
+                # Never the word being written: that beat is then `previous`. Before a beat leaves
+                # it is looked up more than once, as that is known sooner.
+                read.en.eq(plan_valid & ~join_full & ~(follows & join_at[lane])),
                 read.addr.eq(plan_id),
             ]
             kept.append(read.data)

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import ReadPort, ldst_uop, tile_row
+from .buffer import StreamBuffer, TurnBuffer
 from .shift import beats_of, bytes_from, bytes_upto, bytes_wrapped, rotate_left
 
 __all__ = ["Scatter", "write_beat", "write_burst"]
@@ -39,10 +40,10 @@ class Scatter(wiring.Component):
     -------
     uops : parts of rows.
     read : rows of the tile file.
-    reading, reading_tile : a uop is held whose row is still to be read.
+    reading{0,1}, reading_tile{0,1} : a uop is held whose row is still to be read; first, second.
     beat_en, beat : the next beat.
     burst_en, burst : the burst that ends with this beat.
-    room_back : one beat has left what is behind.
+    room_back : one beat leaves what is behind.
     idle : nothing is held here or behind.
 
     Latency: UOP_TO_READ cycles from accepting a uop to the offered read, `READ_TO_BEAT` from the
@@ -50,7 +51,7 @@ class Scatter(wiring.Component):
     Throughput: one beat and one part a cycle.
     """
 
-    UOP_TO_READ = 1
+    UOP_TO_READ = StreamBuffer.LATENCY
     READ_TO_BEAT = 2
 
     def __init__(self, cfg: Config, *, room: int):
@@ -60,8 +61,10 @@ class Scatter(wiring.Component):
             {
                 "uops": In(stream.Signature(ldst_uop(cfg))),
                 "read": Out(ReadPort(tile_row(cfg), cfg.row_bits)),
-                "reading": Out(1),
-                "reading_tile": Out(cfg.tile_bits),
+                "reading0": Out(1),
+                "reading_tile0": Out(cfg.tile_bits),
+                "reading1": Out(1),
+                "reading_tile1": Out(cfg.tile_bits),
                 "beat_en": Out(1),
                 "beat": Out(write_beat(cfg)),
                 "burst_en": Out(1),
@@ -93,25 +96,26 @@ class Scatter(wiring.Component):
         )
 
         # -- the part, waiting for its read --------------------------------------------------
-        uop_valid = Signal()
-        uop = Signal(ldst_uop(cfg), reset_less=True)
-        granted = Signal()
-        m.d.comb += [
-            self.uops.ready.eq(~uop_valid | granted),
-            self.reading.eq(uop_valid),
-            self.reading_tile.eq(uop.tile),
-            self.read.addr.tile.eq(uop.tile),
-            self.read.addr.row.eq(uop.row),
-        ]
-        with m.If(self.uops.ready):
-            m.d.sync += [uop_valid.eq(self.uops.valid), uop.eq(self.uops.payload)]
-
+        # What is made of a part is known before it waits, so that its read is offered from
+        # registers. Whether it is granted is known late in the cycle, so of all that is known only
+        # the row's address waits for that.
+        wait_layout = data.StructLayout(
+            {
+                "plan": plan_layout,
+                "steps": lanes.bit_length(),  # cycles to cut it, less one
+                "beats": (lanes + 1).bit_length(),
+            }
+        )
+        read_layout = data.StructLayout({"addr": tile_row(cfg), "passes": 1})
+        m.submodules.reads = reads = StreamBuffer(read_layout)
+        m.submodules.uops = uops = TurnBuffer(wait_layout)
+        uop = self.uops.payload
         beats = beats_of(m, cfg, uop)
-        plan = Signal(plan_layout)
+        plan = uops.i.payload.plan
         holds = Signal()
         silent = Signal()
         stop = Signal.like(beats.last)
-        steps = Signal.like(beats.first)  # cycles - 1
+        steps = Signal.like(beats.first)
         m.d.comb += [
             holds.eq(uop.more & (beats.last == lanes)),
             silent.eq(holds & (beats.first == beats.last)),
@@ -128,28 +132,71 @@ class Scatter(wiring.Component):
             plan.half.eq(uop.half),
             plan.last.eq(uop.last),
             plan.more.eq(uop.more),
+            uops.i.payload.steps.eq(steps),
+            uops.i.payload.beats.eq(Mux(silent, 0, steps + 1)),
+            reads.i.payload.addr.tile.eq(uop.tile),
+            reads.i.payload.addr.row.eq(uop.row),
+            # A part without a beat passes by the register, beside the beats of the row before. With
+            # one beat a row that would save no cycle: each part needs a read of its own.
+            reads.i.payload.passes.eq(silent if lanes > 1 else 0),
+            # Both hold the same uops.
+            reads.i.valid.eq(self.uops.valid),
+            uops.i.valid.eq(self.uops.valid),
+            self.uops.ready.eq(reads.i.ready),
+        ]
+        first = uops.o.payload
+        addr, passes = reads.o.payload.addr, reads.o.payload.passes
+        offers = Signal()
+        granted = Signal()
+        m.d.comb += [
+            self.read.valid.eq(offers),
+            self.read.addr.eq(addr),
+            granted.eq(offers & self.read.ready),
+            reads.o.ready.eq(granted),
+            uops.o.ready.eq(granted),
+            self.reading0.eq(reads.o.valid),
+            self.reading_tile0.eq(addr.tile),
+            self.reading1.eq(reads.spare_valid),
+            self.reading_tile1.eq(reads.spare.addr.tile),
         ]
 
+        # Whether the next cycle's part may be read then: with this cycle's grant, and without.
         free = Signal(range(self.room + 1), init=self.room)
         wait = Signal.like(steps)  # cycles until the row before leaves its register early enough
+        room_back = Signal()
         most = min(lanes + 1, cfg.beats_per_line)
-        # A part without a beat passes by the register, beside the beats of the row before. With one
-        # beat a row that would save no cycle: each part needs a read of its own.
-        passes = Signal()
-        if lanes > 1:
-            m.d.comb += passes.eq(silent)
+        left = Signal.like(free)
+        after = Signal.like(free)
+        comes = Signal()
+        comes_passing = Signal()
         m.d.comb += [
-            self.read.valid.eq(uop_valid & ((wait == 0) | passes) & (free >= most)),
-            granted.eq(self.read.valid & self.read.ready),
+            left.eq(free + room_back),
+            after.eq(left - first.beats),
+            comes.eq(reads.spare_valid | self.uops.valid),
+            comes_passing.eq(Mux(reads.spare_valid, reads.spare.passes, reads.i.payload.passes)),
         ]
+        early = wait <= 1
+        all_left = Signal(init=1)  # as `free` says, all is free
+        m.d.sync += [room_back.eq(self.room_back), all_left.eq(left == self.room)]
+        with m.If(granted):
+            m.d.sync += [
+                free.eq(after),
+                all_left.eq(0),  # or not until the part that this one promised has been read
+                offers.eq(
+                    comes & (comes_passing | Mux(passes, early, first.steps == 0)) & (after >= most)
+                ),
+            ]
+        with m.Elif(reads.o.valid):
+            m.d.sync += [free.eq(left), offers.eq((passes | early) & (left >= most))]
+        with m.Else():
+            m.d.sync += [free.eq(left), offers.eq(comes & (comes_passing | early) & (left >= most))]
         with m.If(granted & ~passes):
-            m.d.sync += wait.eq(steps)
+            m.d.sync += wait.eq(first.steps)
         with m.Elif(wait != 0):
             m.d.sync += wait.eq(wait - 1)
-        m.d.sync += free.eq(free + self.room_back - Mux(granted & ~silent, steps + 1, 0))
 
         # -- its data arrive, and are cut up beat by beat ------------------------------------
-        arrives, coming = granted, plan
+        arrives, coming = granted, first.plan
         for stage in range(cfg.read_latency):
             before = arrives, coming
             arrives = Signal(name=f"arrives{stage}")
@@ -264,8 +311,8 @@ class Scatter(wiring.Component):
         with m.If(emits):
             m.d.sync += [is_open.eq(~last), burst.eq(now)]
         with m.If(granted):
-            m.d.sync += follows.eq(uop.more)
+            m.d.sync += follows.eq(first.plan.more)
 
         # A row that was read has room set aside, or is promised a successor.
-        m.d.comb += self.idle.eq(~uop_valid & ~follows & (free == self.room))
+        m.d.comb += self.idle.eq(~reads.o.valid & ~follows & all_left)
         return m

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -27,7 +27,7 @@ class StorePipe(wiring.Component):
     uops : parts of rows.
     (write channels) : `hdl.interfaces.l2_write_members`. Responses are always taken.
     read : rows of the tile file.
-    reading, reading_tile : a uop was accepted whose row is still to be read; at most one.
+    reading{0,1}, reading_tile{0,1} : uops that were accepted whose row is still to be read.
     bus_error : a response with an error was accepted in the cycle before.
     idle : nothing is held or in flight; not before the last `bus_error`.
 
@@ -47,6 +47,8 @@ class StorePipe(wiring.Component):
     UOP_TO_READ = Scatter.UOP_TO_READ
     READ_TO_REQUEST = Scatter.READ_TO_BEAT + 2
     REQUEST_TO_DATA = 1
+    HELD = 2
+    """Uops that may wait for their read."""
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
@@ -58,8 +60,10 @@ class StorePipe(wiring.Component):
                 "uops": In(stream.Signature(ldst_uop(cfg))),
                 **l2_write_members(cfg),
                 "read": Out(ReadPort(tile_row(cfg), cfg.row_bits)),
-                "reading": Out(1),
-                "reading_tile": Out(cfg.tile_bits),
+                "reading0": Out(1),
+                "reading_tile0": Out(cfg.tile_bits),
+                "reading1": Out(1),
+                "reading_tile1": Out(cfg.tile_bits),
                 "bus_error": Out(1),
                 "idle": Out(1),
             }
@@ -68,17 +72,19 @@ class StorePipe(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cfg = self.cfg
-        m.submodules.scatter = scatter = Scatter(cfg, room=self.depth - 1)
+        m.submodules.scatter = scatter = Scatter(cfg, room=self.depth)
         m.submodules.ids = ids = IdPool(cfg)
         wiring.connect(m, wiring.flipped(self.uops), scatter.uops)
         wiring.connect(m, scatter.read, wiring.flipped(self.read))
-        m.d.comb += [
-            self.reading.eq(scatter.reading),
-            self.reading_tile.eq(scatter.reading_tile),
-        ]
+        for place in range(self.HELD):
+            for name in (f"reading{place}", f"reading_tile{place}"):
+                m.d.comb += getattr(self, name).eq(getattr(scatter, name))
 
         def queue(name, shape, put, item, get):
-            """A memory as a ring; Scatter's `room` keeps it from overflowing."""
+            """A memory as a ring, and whether there is anything to get.
+
+            Scatter's `room` keeps it from overflowing.
+            """
             memory = Memory(shape=shape, depth=self.depth, init=[])
             m.submodules[name] = memory
             write, read = memory.write_port(), memory.read_port()
@@ -87,7 +93,12 @@ class StorePipe(wiring.Component):
                 write.addr.eq(write.addr + put),
                 read.addr.eq(read.addr + get),
             ]
-            return read.data, write.addr != read.addr
+            some = Signal(name=f"some_{name}")
+            with m.If(put):
+                m.d.sync += some.eq(1)
+            with m.Elif(get & ((read.addr + 1)[: len(read.addr)] == write.addr)):
+                m.d.sync += some.eq(0)
+            return read.data, some
 
         # -- requests: the queue's read register is the channel's ----------------------------
         # Its id is the one offered, taken together with it.
@@ -111,32 +122,44 @@ class StorePipe(wiring.Component):
         with m.Elif(taken):
             m.d.sync += request.eq(0)
 
-        # -- data: as many beats as the requests taken so far allow --------------------------
-        allowed = Signal(range(self.depth + 1))
-        word = Signal()
+        # -- data: the queue's read register is the channel's, which waits for the request -------
+        word = Signal()  # the read register holds a beat
+        allowed = Signal()  # its request was taken
+        ahead = Signal(
+            range(self.depth + 2)
+        )  # bursts whose request was, and not yet their last beat
+        sent = Signal()
+        over = Signal()  # and with it a burst
         pop = Signal()
-        beat, _ = queue("beats", write_beat(cfg), scatter.beat_en, scatter.beat, pop)
+        beat, beats = queue("beats", write_beat(cfg), scatter.beat_en, scatter.beat, pop)
         m.d.comb += [
-            pop.eq(((allowed != 0) | taken) & (~word | self.pad_dsa_req_wdready)),
+            sent.eq(word & allowed & self.pad_dsa_req_wdready),
+            over.eq(sent & beat.last),
+            pop.eq(beats & (~word | (allowed & self.pad_dsa_req_wdready))),
             scatter.room_back.eq(pop),
-            self.dsa_pad_req_wdvalid.eq(word),
+            self.dsa_pad_req_wdvalid.eq(word & allowed),
             self.dsa_pad_req_wdata.eq(beat.data),
             self.dsa_pad_req_wstrb.eq(beat.strb),
             self.dsa_pad_req_wlast.eq(beat.last),
         ]
-        m.d.sync += allowed.eq(allowed + Mux(taken, burst.len + 1, 0) - pop)
         with m.If(pop):
             m.d.sync += word.eq(1)
-        with m.Elif(self.pad_dsa_req_wdready):
+        with m.Elif(sent):
             m.d.sync += word.eq(0)
+        m.d.sync += allowed.eq(taken | (allowed & ~(over & (ahead == 1))))
+        with m.If(taken & ~over):
+            m.d.sync += ahead.eq(ahead + 1)
+        with m.Elif(over & ~taken):
+            m.d.sync += ahead.eq(ahead - 1)
 
         # -- responses -----------------------------------------------------------------------
         m.d.comb += [
             self.dsa_pad_resp_wready.eq(1),
             ids.back_valid.eq(self.pad_dsa_resp_wvalid),
             ids.back_id.eq(self.pad_dsa_resp_wid),
-            # Until a request is taken its beats fill Scatter's room, from then on its id is in use.
-            self.idle.eq(scatter.idle & ids.idle),
+            # Until a request is taken its beats fill Scatter's room or the read register, from then
+            # on its id is in use.
+            self.idle.eq(scatter.idle & ~word & ids.idle),
         ]
         m.d.sync += self.bus_error.eq(self.pad_dsa_resp_wvalid & self.pad_dsa_resp_werr)
         return m

@@ -67,9 +67,6 @@ class Bench:
     probe : chance that the inputs are shaken in a cycle, to see that no output follows them.
     """
 
-    follows: tuple[str, ...] = ()
-    """Outputs that may depend on inputs of the same cycle."""
-
     def __init__(
         self,
         dut: LoadPipe | StorePipe,
@@ -184,7 +181,7 @@ class Bench:
     def shake(self, ctx: Any, ports: dict[str, Any]) -> None:
         """Every input takes other values for a moment."""
         inputs = [Value.cast(port) for port in self.inputs()]
-        fixed = [port for name, port in ports.items() if name not in self.follows]
+        fixed = list(ports.values())
         before = [ctx.get(port) for port in fixed]
         values = [ctx.get(port) for port in inputs]
         for port in inputs:
@@ -250,8 +247,6 @@ class LoadBench(Bench):
 class StoreBench(Bench):
     """A store pipe that reads rows of random bytes."""
 
-    follows = ("uops.ready",)
-
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         cfg = self.cfg
@@ -275,8 +270,10 @@ class StoreBench(Bench):
             "read.valid": dut.read.valid,
             "read.tile": dut.read.addr.tile,
             "read.row": dut.read.addr.row,
-            "reading": dut.reading,
-            "reading_tile": dut.reading_tile,
+            "reading0": dut.reading0,
+            "reading_tile0": dut.reading_tile0,
+            "reading1": dut.reading1,
+            "reading_tile1": dut.reading_tile1,
         }
 
     def inputs(self) -> list[Any]:
@@ -296,18 +293,21 @@ class StoreBench(Bench):
     def observe(self, cycle: int, seen: dict[str, Any], taken: Part | None) -> None:
         address = (seen["read.tile"], seen["read.row"])
         self.tile_check.step(seen["read.valid"], self.ready, address)
-        # The scoreboard's view: exactly the accepted uop that was not read yet.
-        assert seen["reading"] == bool(self.unread), f"reading, cycle {cycle}; {self.note}"
-        if self.unread:
-            assert seen["reading_tile"] == self.unread[0], f"cycle {cycle}; {self.note}"
+        # The scoreboard's view: exactly the accepted uops that were not read yet.
+        for place in range(StorePipe.HELD):
+            held = place < len(self.unread)
+            assert seen[f"reading{place}"] == held, f"reading, cycle {cycle}; {self.note}"
+            if held:
+                tile = seen[f"reading_tile{place}"]
+                assert tile == self.unread[place], f"cycle {cycle}; {self.note}"
         self.granted = None
         if seen["read.valid"] and self.ready:
             self.granted = address
             self.result.reads.append((cycle, *address))
-            self.unread.pop()
+            self.unread.pop(0)
         if taken:
             self.unread.append(taken.tile)
-        assert len(self.unread) <= 1, f"two uops to read, cycle {cycle}; {self.note}"
+        assert len(self.unread) <= StorePipe.HELD, f"uops to read, cycle {cycle}; {self.note}"
 
 
 def pack(layout: Any, fields: dict[str, int]) -> int:
