@@ -12,7 +12,8 @@ from hdl.isa import Csr, MsState
 from hdl.issue.access_stage import AccessStage
 from hdl.issue.csr import CsrFile, CsrSelect, csr_order, mxinfo
 from hdl.issue.decode import CHECKS, Decode
-from hdl.issue.stages import stage_layouts
+from hdl.issue.places import split_layout
+from hdl.issue.stages import WIDE, stage_layouts
 from hdl.issue.word_stage import WordStage
 
 from .contracts import ldst_rules, move_rules
@@ -143,16 +144,46 @@ def traps(cfg: Config) -> Proof:
     layouts = stage_layouts(cfg)
     names = "bcdefghij"
     stages = {name: inside(name, layouts[name]) for name in names}
-    full = {name: inside(f"{name}_full") for name in ("a", *names)}
-    leaves = {name: inside(f"{name}_leaves") for name in full}
-    access, last, answer = (inside.part(name) for name in ("access", "last", "answer"))
+    full = {name: inside(f"{name}_full") for name in names}
+    leaves = {"b": inside("b_leaves")}
+    access, words, last, answer = (
+        inside.part(name) for name in ("access", "words", "last", "answer")
+    )
     csr = access.part("csr")
-    # K holds two instructions: the one that answers next, and one more while that waits.
-    k = {name: last(name, layouts["k"]) for name in ("item", "spare")}
-    k_full = {"item": last("valid"), "spare": last("spare_valid")}
-    k_leaves = answer("leaves")
+    # A and K hold two instructions: the one that goes next, and one more while that waits.
+    a_full = {"item": words("valid"), "spare": words("spare_valid")}
+    a = {name: words(name, host_request(cfg)) for name in a_full}
+    k_full = {"item": last("valid"), "spare": p.signal(~last("ready"), "k_spare_full")}
+    k = {name: Signal(layouts["k"], name=f"k_{name}") for name in k_full}
+    wide, narrow = split_layout(layouts["k"], WIDE)
+    places = [last(f"place{n}", wide) for n in range(2)]
+    for index, (name, there) in enumerate(k.items()):
+        place = Mux(last("first") ^ index, *(Value.cast(place) for place in reversed(places)))
+        for shape, held in ((wide, wide(place)), (narrow, last(name, narrow))):
+            p.m.d.comb += [there[field].eq(held[field]) for field, _ in shape]
+    # Copies of control registers, as soon as there is anything to move.
+    any_inside = p.signal(Cat(full.values(), k_full.values()).any(), "any_inside")
+    holds = [k_full["spare"] | (k_full["item"] & (last("first") == n)) for n in range(2)]
+    originals = {
+        **{("go", name): (inside, last("ready")) for name in names},
+        **{("load", n): (last, ~holds[n]) for n in range(2)},
+        ("first", ""): (last, last("first")),
+    }
+    for (kind, which), (where, original) in originals.items():
+        prefix = f"{kind}_{which}" if kind == "go" else f"{kind}{which}"
+        for number, copy in enumerate(where.copies(prefix)):
+            p.check(f"{prefix}_copy{number}", ~any_inside | (copy == original))
+    tells, told = answer("tells"), answer("told")
+    sent, scalar = answer("sent"), answer("scalar")
     f = k["item"]
-    p.check("one_waits_for_the_other", ~k_full["spare"] | k_full["item"])
+    p.check("told_is_plain", ~told | (k_full["item"] & f.dispatch & ~f.element))
+    p.check("sent_waits", ~sent | (k_full["item"] & f.dispatch & f.element))
+    for number, copy in enumerate(answer.copies("scalar_busy")):
+        p.check(f"scalar_busy_copy{number}", ~answer("scalar_busy") | copy)
+    was_busy = p.past(answer("scalar_busy"), "was_busy")
+    p.check("scalar_held", ~was_busy | (scalar == p.past(scalar, "scalar_before")))
+    for name, there in {"a": a_full, "k": k_full}.items():
+        p.check(f"one_waits_for_the_other_{name}", ~there["spare"] | there["item"])
 
     # An illegal word is of no class, from stage C to the last; in B it is known what is of one.
     b = stages["b"]
@@ -189,6 +220,7 @@ def traps(cfg: Config) -> Proof:
         p.check(f"others_fit_{name}", ~full[name] | ~misfit | uses_tiles)
     for name, stage in k.items():
         trap = p.signal(k_full[name] & (stage.resp.error != ERROR_NONE), f"trap_{name}")
+        p.check(f"fence_dispatches_nothing_{name}", ~k_full[name] | ~stage.fence | ~stage.dispatch)
         p.check(f"trap_dispatches_nothing_{name}", ~trap | ~(stage.dispatch | stage.element))
         wrong = stage.resp.wb | stage.release | stage.fence
         p.check(f"trap_writes_no_register_{name}", ~trap | ~wrong)
@@ -214,10 +246,10 @@ def traps(cfg: Config) -> Proof:
     p.check("flag_bus", status_now[fields["bus_error"].lo] == dut.bus_error)
     p.check(
         "flag_badgeom",
-        status_now[fields["badgeom"].lo] == (k_leaves & (f.resp.error == ERROR_BADGEOM)),
+        status_now[fields["badgeom"].lo] == (tells & (f.resp.error == ERROR_BADGEOM)),
     )
     fallback = status_now[fields["guard_fallback"].lo]
-    p.check("flag_fallback", ~fallback | (k_leaves & f.dispatch & ~trapped))
+    p.check("flag_fallback", ~fallback | (tells & f.dispatch & ~trapped))
     p.check("trap_leaves_ms", ~trapped | ~(answer("dirty_now") | answer("initial_now")))
 
     # A word that traps on its way into stage C writes no CSR.
@@ -242,14 +274,13 @@ def traps(cfg: Config) -> Proof:
     p.assume("tags_count", ~dut.req.valid | (dut.req.payload.tag == count))
     with p.m.If(dut.req.valid & dut.req.ready):
         p.m.d.sync += count.eq(count + 1)
-    answered = p.signal(k_leaves, "answered")
-    with p.m.If(answered):
+    with p.m.If(tells):
         p.m.d.sync += gone.eq(gone + 1)
     held = {
-        "item": (k_full["item"], k["item"].resp.tag),
+        "item": (k_full["item"] & ~told, k["item"].resp.tag),
         "spare": (k_full["spare"], k["spare"].resp.tag),
         **{name: (full[name], stages[name].tag) for name in reversed(names)},
-        "a": (full["a"], inside("a", host_request(cfg)).tag),
+        **{f"a_{name}": (there, a[name].tag) for name, there in a_full.items()},
     }
     tag = gone
     for name, (there, its_tag) in held.items():
@@ -276,12 +307,12 @@ def traps(cfg: Config) -> Proof:
     p.check("empty_is_empty", ~inside("empty") | ~older)
     p.check("access_waits_for_older", ~waited | ~older)
     p.check("access_waits_for_all", ~(leaves["b"] & waits.after_all) | done)
-    p.check("fence_waits_for_all", ~(k_leaves & f.fence) | done)
-    p.cover("badgeom", k_leaves & (f.resp.error == ERROR_BADGEOM))
-    p.cover("bus", k_leaves & (f.resp.error == 3) & ~f.fence)
+    p.check("fence_waits_for_all", ~(tells & f.fence) | done)
+    p.cover("badgeom", tells & (f.resp.error == ERROR_BADGEOM))
+    p.cover("bus", tells & (f.resp.error == 3) & ~f.fence)
     p.cover("illegal_csr_write", illegal & p.past(b.csr.on, "was_csr"))
     p.cover("access_of_all", leaves["b"] & waits.after_all)
-    p.cover("all_stages", Cat(full.values(), k_full.values()).all() & k_leaves)
+    p.cover("all_stages", Cat(full.values(), k_full.values(), a_full.values()).all() & tells)
     return p
 
 
@@ -475,7 +506,7 @@ TASKS = (
         build=lambda: responses(_DECODE),
         mode="bmc",
         depth=20,
-        cover=22,
+        cover=24,
     ),
     Task(
         name="decode_walks",
@@ -501,6 +532,7 @@ _DECODER = "hdl/issue/decode.py"
 _WORD = "hdl/issue/word_stage.py"
 _ACCESS = "hdl/issue/access_stage.py"
 _ANSWER = "hdl/issue/answer.py"
+_PLACES = "hdl/issue/places.py"
 _COUNTS = "hdl/issue/count_stage.py"
 _GROUPS = "hdl/issue/group_stage.py"
 _MASKS = "hdl/issue/mask_stage.py"
@@ -535,15 +567,21 @@ MUTANTS = (
         "traps",
         (
             "a trapped mma tells a fallback",
-            "leaves & k.dispatch & k.fallback",
-            "leaves & k.fallback",
+            "tells & k.dispatch & k.fallback",
+            "tells & k.fallback",
         ),
         (
             "a trapped load makes tiles dirty",
-            "leaves & k.dispatch & k.dirty",
-            "leaves & k.dirty",
+            "tells & k.dispatch & k.dirty",
+            "tells & k.dirty",
         ),
-        ("a trap is dispatched", "sends.eq(k.dispatch & ~waiting)", "sends.eq(~waiting)"),
+        ("a trap is dispatched", "& k.dispatch\n                & ~sent", "& ~sent"),
+        ("an answer is given twice", "told.eq(plain & (told | tells) & ~dispatched)", "told.eq(0)"),
+        (
+            "a scalar changes while it is broadcast",
+            'copies(m, "scalar_busy", busy_next, 1)',
+            'copies(m, "scalar_busy", self.scalar_done, 1)',
+        ),
         (
             "every trap is one of geometry",
             "k.resp.error == ERROR_BADGEOM",
@@ -551,7 +589,7 @@ MUTANTS = (
         ),
         (
             "a fence takes the quiet before the last dispatch for its own",
-            "settled.eq(self.quiet & quiet_before & ~dispatched)",
+            "settled.eq(self.quiet & quiet_before & ~self.instrs.valid)",
             "settled.eq(self.quiet & quiet_before)",
         ),
     ),
@@ -560,8 +598,8 @@ MUTANTS = (
         "traps",
         (
             "a stage takes a word over the one it holds",
-            'takes["b"].eq(~full["b"] | leaves["b"])',
-            'takes["b"].eq(1)',
+            'takes[name].eq(~full["b"] | (moves & ~access.held))',
+            "takes[name].eq(1)",
         ),
         ("instructions run into the last stage", "go.eq(last.i.ready)", "go.eq(1)"),
         (
@@ -569,6 +607,17 @@ MUTANTS = (
             'drained.eq(~later & ~leaves["b"] & answer.settled)',
             "drained.eq(~later & answer.settled)",
         ),
+    ),
+    *mutants(
+        _PLACES,
+        "traps",
+        (
+            "the second item takes the place of the first",
+            "ready & ~(self.i.valid | mine)",
+            "ready & ~self.i.valid",
+        ),
+        ("places take no turns", "first ^ (valid & self.o.ready)", "first"),
+        ("a third item is let in", "takes | (ready & ~self.i.valid)", "takes | ready"),
     ),
     *mutants(
         _WORD,
@@ -618,8 +667,8 @@ MUTANTS = (
         "responses",
         (
             "an answer leaves though the queue is full",
-            "~responses.w_rdy\n                | (k.element",
-            "(k.element",
+            "& responses.w_rdy\n                & ~told",
+            "& ~told",
         ),
         (
             "an answer is offered for one cycle",

@@ -63,6 +63,13 @@ class Inside:
         """A submodule."""
         return Inside(self._parts[name], f"{self._name}.{name}")
 
+    def copies(self, name: str) -> list[Signal]:
+        """The registers that `hdl.registers.copies` made under this name."""
+        found = [part for part in self._parts if re.fullmatch(rf"{name}_copy\d+", part)]
+        if not found:
+            raise KeyError(f"{self._name} has no copies called {name!r}")
+        return [self.part(part)("value") for part in found]
+
 
 class _Elaborated(Elaboratable):
     def __init__(self, fragment: Fragment):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .share import target
 
-__all__ = ["KeptRegister", "copies"]
+__all__ = ["KeptRegister", "copies", "parts"]
 
 
 class KeptRegister(wiring.Component):
@@ -55,3 +57,9 @@ def copies(m: Module, name: str, value: Value, count: int) -> list[Value]:
         m.d.comb += register.d.eq(value)
         found.append(register.q)
     return found
+
+
+def parts(word: Value, count: int) -> list[Value]:
+    """The bits of `word` in `count` parts, about equally wide."""
+    ends = [len(word) * number // count for number in range(count + 1)]
+    return [word[start:end] for start, end in pairwise(ends)]

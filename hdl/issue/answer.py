@@ -17,6 +17,7 @@ from ..interfaces import (
     instr,
     mac_flags,
 )
+from ..registers import copies
 from .stages import answer_layout
 
 __all__ = ["Answer"]
@@ -42,7 +43,7 @@ class Answer(wiring.Component):
     answered : every answer has been taken.
 
     Latency: 1 cycle from `checked` to `resp`, none to `instrs`; mfence waits a cycle more for
-    `settled`.
+    `settled`. An instruction that waits for a slot is answered before it is dispatched.
     """
 
     def __init__(self, cfg: Config):
@@ -74,58 +75,70 @@ class Answer(wiring.Component):
         m.submodules.responses = responses = SyncFIFOBuffered(
             width=host_response(self.cfg).size, depth=4
         )
-        leaves = Signal()
-        dispatched = Signal()
-
         quiet_before = Signal()
         settled = Signal()
         m.d.sync += [
             quiet_before.eq(self.quiet),
             # What goes now shows in `quiet` from the next cycle on.
-            settled.eq(self.quiet & quiet_before & ~dispatched),
+            settled.eq(self.quiet & quiet_before & ~self.instrs.valid),
         ]
 
-        # An instruction that answers with an element waits here for it; one scalar at a time is
-        # on its way.
-        waiting = Signal()
+        # Whether the slots take an instruction is known late, so that decides on nothing but when
+        # the next one comes: an instruction is answered as soon as it is offered to them. Only one
+        # that answers with an element waits for it. One scalar at a time is on its way.
+        plain = Signal()  # it goes to the slots, and what it answers is known
+        sent = Signal()  # one with an element was dispatched
+        told = Signal()  # a plain one was answered
         scalar_busy = Signal()
         sends = Signal()
-        blocked = Signal()
+        tells = Signal()
+        dispatched = Signal()
         m.d.comb += [
-            sends.eq(k.dispatch & ~waiting),
-            blocked.eq(
-                ~responses.w_rdy
-                | (k.element & ~self.element_valid)
-                | (k.fence & ~settled)
-                | (sends & k.scalar & scalar_busy)
+            plain.eq(k.dispatch & ~k.element),
+            sends.eq(
+                self.checked.valid
+                & k.dispatch
+                & ~sent
+                & (told | responses.w_rdy)
+                & ~(k.scalar & scalar_busy)
             ),
+            tells.eq(
+                self.checked.valid
+                & responses.w_rdy
+                & ~told
+                & (~k.element | (sent & self.element_valid))
+                & (~k.fence | settled)
+            ),
+            dispatched.eq(sends & self.instrs.ready),
             self.instrs.payload.eq(k.instr),
-            self.instrs.valid.eq(
-                self.checked.valid & sends & responses.w_rdy & ~(k.scalar & scalar_busy)
-            ),
-            self.checked.ready.eq(~blocked & (~sends | self.instrs.ready)),
-            leaves.eq(self.checked.valid & self.checked.ready),
-            dispatched.eq(self.instrs.valid & self.instrs.ready),
+            self.instrs.valid.eq(sends),
+            self.checked.ready.eq((sends & ~k.element & self.instrs.ready) | (tells & ~plain)),
             self.settled.eq(settled),
         ]
-        with m.If(dispatched & k.element):
-            m.d.sync += waiting.eq(1)
-        with m.If(self.element_valid):
-            m.d.sync += waiting.eq(0)
+        m.d.sync += [
+            sent.eq(k.element & (sent | dispatched) & ~tells),
+            told.eq(plain & (told | tells) & ~dispatched),
+        ]
+        # The scalar is held from its dispatch on. That decides on 64 bits, so it has a copy,
+        # without a reset: it is right as soon as there may be an instruction.
         scalar = Signal(64, reset_less=True)
-        m.d.comb += self.scalar.eq(scalar)
-        with m.If(self.scalar_done):
-            m.d.sync += scalar_busy.eq(0)
-        with m.If(dispatched & k.scalar):
-            m.d.sync += [scalar_busy.eq(1), scalar.eq(k.resp.data)]
+        busy_next = Signal()
+        (held,) = copies(m, "scalar_busy", busy_next, 1)
+        m.d.comb += [
+            busy_next.eq((scalar_busy & ~self.scalar_done) | (dispatched & k.scalar)),
+            self.scalar.eq(scalar),
+        ]
+        m.d.sync += scalar_busy.eq(busy_next)
+        with m.If(~held):
+            m.d.sync += scalar.eq(k.resp.data)
 
         # -- the answer: data only where a register is written ----
         pending_bus = Signal()
         response = Signal(host_response(self.cfg))
         m.d.comb += [
             response.eq(k.resp),
-            response.data.eq(Mux(k.resp.wb, Mux(k.element, self.element, k.resp.data), 0)),
-            responses.w_en.eq(leaves),
+            response.data.eq(Mux(k.resp.wb, Mux(k.from_unit, self.element, k.resp.data), 0)),
+            responses.w_en.eq(tells),
             responses.w_data.eq(response),
             self.resp.valid.eq(responses.r_rdy),
             self.resp.payload.eq(responses.r_data),
@@ -134,7 +147,7 @@ class Answer(wiring.Component):
         ]
         with m.If(k.fence):
             m.d.comb += response.error.eq(Mux(pending_bus, ERROR_BUS, ERROR_NONE))
-            with m.If(leaves):
+            with m.If(tells):
                 m.d.sync += pending_bus.eq(0)
         with m.If(self.bus_error):
             m.d.sync += pending_bus.eq(1)
@@ -142,15 +155,15 @@ class Answer(wiring.Component):
         # -- state that software sees ----
         fields = isa.MXSTATUS
         status = [Const(0)] * isa.MXSTATUS_BITS
-        status[fields["guard_fallback"].lo] = leaves & k.dispatch & k.fallback
-        status[fields["badgeom"].lo] = leaves & (k.resp.error == ERROR_BADGEOM)
+        status[fields["guard_fallback"].lo] = tells & k.dispatch & k.fallback
+        status[fields["badgeom"].lo] = tells & (k.resp.error == ERROR_BADGEOM)
         status[fields["bus_error"].lo] = self.bus_error
         for name, _ in mac_flags():
             status[fields[name].lo] = self.flags_valid & self.flags[name]
         happens = {
             "status": Cat(status),
-            "dirty": leaves & k.dispatch & k.dirty,
-            "initial": leaves & k.release,
+            "dirty": tells & k.dispatch & k.dirty,
+            "initial": tells & k.release,
         }
         for name, value in happens.items():
             now = Signal(len(value), name=f"{name}_now")

@@ -59,6 +59,7 @@ class BundleStage(DecodeStage):
             k.fallback.eq(j.mmacc & j.fallback),
             k.scalar.eq(j.move & (op == isa.MoveOp.SCALAR)),
             k.element.eq(j.move & (op == isa.MoveOp.ELEMENT) & fine),
+            k.from_unit.eq(k.element),
             k.dirty.eq(~j.store & ~k.element),
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 
 from .. import isa
@@ -115,8 +115,10 @@ class CountStage(DecodeStage):
 
         if cfg.has_vector:
             self._vector(m, e, f)
+        tiles = Cat(n_log2 > place for place in range(3))  # 2**n_log2 less one
         m.d.comb += [
-            f.tiles.eq((1 << n_log2) - 1),
+            f.tiles.eq(tiles),
+            f.named_groups.eq(tiles >> Mux(is_c & ~down, slices_log2, 0)),
             f.down.eq(down),
             f.slices_log2.eq(Mux(e.mmacc | (is_c & ~down), slices_log2, 0)),
             # z of the vector mode is one group, maybe of eight tiles.

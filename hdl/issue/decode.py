@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import host_request, host_response, instr, mac_flags
 from ..l2.buffer import StreamBuffer
+from ..registers import copies, parts
 from .access_stage import AccessStage
 from .answer import Answer
 from .bundle_stage import BundleStage
@@ -18,8 +19,9 @@ from .format_stage import FormatStage
 from .group_stage import GroupStage
 from .mask_stage import MaskStage
 from .mode_stage import ModeStage
+from .places import TwoPlaces
 from .shift_stage import ShiftStage
-from .stages import answer_layout, stage_layouts
+from .stages import WIDE, answer_layout, stage_layouts
 from .word_stage import WordStage
 
 __all__ = ["CHECKS", "Decode"]
@@ -36,6 +38,9 @@ CHECKS = (
 )
 """What stands behind the CSR access, in order."""
 
+MOVED = 128
+"""Bits of a stage that one register moves on, at most."""
+
 
 class Decode(wiring.Component):
     """Takes one instruction a cycle, checks all that can trap, answers in order, dispatches.
@@ -46,9 +51,9 @@ class Decode(wiring.Component):
     error. Every instruction carries the mxcfg and mxtile it saw on its way into C, the only place
     where CSRs are read and written.
 
-    C to J move all at once, and stand still while K has a second instruction that waits: K is a
-    `StreamBuffer`, so no signal from behind the decoder reaches them in the same cycle. An
-    instruction waits in B where its CSR access has to.
+    A and K have two places each. C to J move all at once, and stand still while both of K are full,
+    so no signal from behind the decoder reaches them in the same cycle; nor does one that host or
+    decoder drive pass from one to the other. An instruction waits in B where its CSR access has to.
 
     Members
     -------
@@ -94,7 +99,8 @@ class Decode(wiring.Component):
         layouts = stage_layouts(cfg)
         m.submodules.word = word = WordStage(cfg)
         m.submodules.access = access = AccessStage(cfg)
-        m.submodules.last = last = StreamBuffer(answer_layout(cfg))
+        m.submodules.words = words = StreamBuffer(host_request(cfg))
+        m.submodules.last = last = TwoPlaces(answer_layout(cfg), WIDE)
         m.submodules.answer = answer = Answer(cfg)
         checks = [stage(cfg) for stage in CHECKS]
         for stage in checks:
@@ -102,34 +108,45 @@ class Decode(wiring.Component):
 
         # -- A and B: each moves on if there is room -----------------------------------------------
         names = [stage.BEFORE for stage in checks]  # C to J
-        full = {name: Signal(name=f"{name}_full") for name in ("a", "b", *names)}
+        full = {name: Signal(name=f"{name}_full") for name in ("b", *names)}
         leaves = {name: Signal(name=f"{name}_leaves") for name in full}
-        takes = {name: Signal(name=f"{name}_takes") for name in "ab"}  # may load this cycle
         go = Signal()  # C to J move
-        a = Signal(host_request(cfg), reset_less=True)
+        # Copies of it have no reset: they are right as soon as there may be something to move.
+        gone = copies(m, "go_b", last.ready_next, 2)
+        takes = {name: Signal(name=f"{name}_takes") for name in "ab"}  # from A into B
         b = Signal(layouts["b"], reset_less=True)
+        wiring.connect(m, wiring.flipped(self.req), words.i)
         m.d.comb += [
             go.eq(last.i.ready),
             leaves["b"].eq(full["b"] & go & ~access.held),
-            takes["b"].eq(~full["b"] | leaves["b"]),
-            leaves["a"].eq(full["a"] & takes["b"]),
-            takes["a"].eq(~full["a"] | takes["b"]),
-            self.req.ready.eq(takes["a"]),
-            word.before.eq(a),
+            *(
+                takes[name].eq(~full["b"] | (moves & ~access.held))
+                for name, moves in zip("ab", gone, strict=True)
+            ),
+            words.o.ready.eq(takes["a"]),
+            word.before.eq(words.o.payload),
             access.before.eq(b),
             access.leaves.eq(leaves["b"]),
         ]
-        with m.If(takes["a"]):
-            m.d.sync += [full["a"].eq(self.req.valid), a.eq(self.req.payload)]
         with m.If(takes["b"]):
-            m.d.sync += [full["b"].eq(full["a"]), b.eq(word.after)]
+            m.d.sync += [full["b"].eq(words.o.valid), b.eq(word.after)]
 
         # -- C to J ------------------------------------------------------------------------------
         came, value = leaves["b"], access.after
         for name, stage in zip(names, checks, strict=True):
             register = Signal(layouts[name], name=name, reset_less=True)
+            bits = len(Value.cast(register))
+            moves = copies(m, f"go_{name}", last.ready_next, -(-bits // MOVED))
+            for move, part, new in zip(
+                moves,
+                parts(Value.cast(register), len(moves)),
+                parts(Value.cast(value), len(moves)),
+                strict=True,
+            ):
+                with m.If(move):
+                    m.d.sync += part.eq(new)
             with m.If(go):
-                m.d.sync += [full[name].eq(came), register.eq(value)]
+                m.d.sync += full[name].eq(came)
             m.d.comb += [leaves[name].eq(full[name] & go), stage.before.eq(register)]
             came, value = full[name], stage.after
 
@@ -165,7 +182,7 @@ class Decode(wiring.Component):
             access.initial.eq(answer.initial),
             *([access.saturated.eq(self.saturated)] if cfg.xuantie else []),
             self.scalar.eq(answer.scalar),
-            self.idle.eq(~(full["a"] | full["b"] | later) & answer.answered),
+            self.idle.eq(~(words.o.valid | full["b"] | later) & answer.answered),
         ]
         m.d.sync += [
             empty.eq(~later & ~leaves["b"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 
 from .. import isa
 from .geometry import up_to
@@ -44,19 +44,16 @@ class GroupStage(DecodeStage):
             | (is_c & (f.bad_columns | f.bad_bytes))
         )
 
-        # Slices with bytes, and slices and groups that are named.
-        slice_most, slice_last = Signal(3), Signal(3)
-        named_groups, named_slices = Signal(3), Signal(3)
-        slices_end = (1 << f.slices_log2) - 1
+        # Slices with bytes, and slices that are named: the lesser of two powers of two, less one.
+        slice_most, slice_last, named_slices = Signal(3), Signal(3), Signal(3)
         m.d.comb += [
             slice_most.eq(f.bytes_most >> rb_log2),
             slice_last.eq(f.bytes_last >> rb_log2),
-            named_groups.eq(Mux(f.down, f.tiles, f.tiles >> f.slices_log2)),
-            named_slices.eq(Mux(f.tiles < slices_end, f.tiles, slices_end)),
+            named_slices.eq(f.tiles & Cat(f.slices_log2 > place for place in range(3))),
         ]
 
         last = Signal(3)  # group of a load or store
-        m.d.comb += last.eq(Mux(f.load, named_groups, Mux(f.down, f.i_last, f.j_last)))
+        m.d.comb += last.eq(Mux(f.load, f.named_groups, Mux(f.down, f.i_last, f.j_last)))
         with m.If(f.mmacc):
             with m.Switch(f.mode):
                 for mode in range(MODES):
@@ -98,7 +95,7 @@ class GroupStage(DecodeStage):
                     | ((f.i_last == f.tiles) & ((f.i_last == 0) | (f.m_most == cfg.rows - 1)))
                 )
             ),
-            g.full_groups.eq(f.down | (f.j_last == named_groups)),
+            g.full_groups.eq(f.down | (f.j_last == f.named_groups)),
             g.full_slices.eq(
                 f.down
                 | ((slice_last == named_slices) & ((f.j_last == 0) | (slice_most == named_slices)))

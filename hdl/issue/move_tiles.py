@@ -66,8 +66,9 @@ class MoveTiles(wiring.Component):
                     with m.Case(size_log2):
                         m.d.comb += log2.eq(cfg.result_tiles(8 << size_log2).bit_length() - 1)
         m.d.comb += [
-            self.tiles.eq(Cat(tile < 1 << log2 for tile in range(cfg.tiles))),
-            self.last.eq((1 << log2) - 1),
+            # Those below 2**log2, and the last of these, without an adder.
+            self.tiles.eq(Cat(log2 >= tile.bit_length() for tile in range(cfg.tiles))),
+            self.last.eq(Cat(log2 > place for place in range(len(self.last)))),
             self.source.eq((op != isa.MoveOp.MZERO) & (op != isa.MoveOp.SCALAR)),
             self.destination.eq(op != isa.MoveOp.ELEMENT),
             self.may_equal.eq((op == isa.MoveOp.MMOV) | (op == isa.MoveOp.MTRANS)),

@@ -18,6 +18,7 @@ __all__ = [
     "MODE_4X4",
     "MODE_A_LOG2",
     "MODE_B_LOG2",
+    "WIDE",
     "DecodeStage",
     "answer_layout",
     "carry",
@@ -39,6 +40,9 @@ MODES = MODE_4X4 + 1
 MODE_A_LOG2 = (*(t.a_tiles.bit_length() - 1 for t in isa.Tiling), 2)
 MODE_B_LOG2 = (*(t.b_tiles.bit_length() - 1 for t in isa.Tiling), 2)
 """Tiles of A and of B, log2, by mode."""
+
+WIDE = ("instr", "resp", "from_unit")
+"""Fields of stage K that are wide, or decide on many bits (see `TwoPlaces`)."""
 
 
 def register_word_fields(cfg: Config) -> data.StructLayout:
@@ -110,12 +114,14 @@ def answer_layout(cfg: Config) -> data.StructLayout:
     """Stage K: what an instruction answers with, and what goes to the slots.
 
     `dispatch`: no error, and there is work for a unit; `dirty`: it writes tiles. `scalar`: the
-    response's data are for that unit. `element`: the response's data come from it.
+    response's data are for that unit. `element`: the response's data come from it; `from_unit`
+    says the same, but as one of the wide fields (see `TwoPlaces`): it decides on 64 bits.
     """
     return data.StructLayout(
         {
             "instr": instr(cfg),
             "resp": host_response(cfg),
+            "from_unit": 1,
             "dispatch": 1,
             "dirty": 1,
             "fence": 1,
@@ -194,6 +200,7 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
             "z_k": bits_for(cfg.lanes(4) + 1),  # elements of the last one
             "z_spare": 1,  # they end in the middle of a byte
         }
+    named = {"named_groups": 3}  # by a load or store, less one
     checks = {"bad_rows": 1, "bad_columns": 1, "bad_bytes": 1, "bad_mma": 1}
     walk_bits = 8 + cfg.row_bytes_log2
     groups = {
@@ -245,7 +252,7 @@ def stage_layouts(cfg: Config) -> dict[str, data.StructLayout]:
     c = word | index | illegal | csrs | modes | guard | sizes | k | x_word | x_csrs
     d = word | index | illegal | modes | guard | sizes | k | bad | fmt | container | x
     e = word | index | illegal | guard | k | bad | fmt | container | mode | lasts | x
-    f = word | index | illegal | k | bad | fmt | mode | counts | checks | x
+    f = word | index | illegal | k | bad | fmt | mode | counts | named | checks | x
     after_f = word | illegal | k | bad | fmt | {"fallback": 1} | counts | x
     g = after_f | index | groups | walk | full
     after_g = after_f | {"i_stride": 5} | fill | moves

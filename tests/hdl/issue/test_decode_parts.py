@@ -5,6 +5,7 @@ import random
 
 import pytest
 from amaranth.hdl import Module, Signal
+from amaranth.lib import data
 from amaranth.sim import Simulator
 
 from hdl.config import Config, preset
@@ -13,6 +14,7 @@ from hdl.issue.csr import CsrFile, CsrSelect, mxinfo
 from hdl.issue.decode import Decode
 from hdl.issue.fairness import PATIENCE, Fairness
 from hdl.issue.geometry import GroupTiles, Spread, last_of
+from hdl.issue.places import TwoPlaces
 from hdl.issue.scoreboard import Scoreboard
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
@@ -188,6 +190,51 @@ def test_the_decoder_is_busy_until_its_answer_is_taken():
             ctx.set(dut.resp.ready, 1)
             await ctx.tick()
             assert ctx.get(dut.idle)
+
+    simulate(dut, bench, clocked=True)
+
+
+def test_two_places_keep_order_under_random_stalls():
+    """Wide and narrow fields together, `ready_next` a cycle ahead; at best an item a cycle."""
+    shape = data.StructLayout({"a": 70, "b": 3, "c": 140})
+    dut = TwoPlaces(shape, ("a", "c"))
+    rng = random.Random(SEED)
+
+    async def bench(ctx):
+        await ctx.tick()  # nothing may come before
+        for gaps in (0.0, 0.5, 0.1):
+            number, taken, expected, cycles, offers = 0, 0, [], 0, False
+            while taken < 200:
+                offers = offers or rng.random() >= gaps
+                item = {
+                    "a": number << 60 & (1 << 70) - 1,
+                    "b": number % 8,
+                    "c": number << 130 | number,
+                }
+                takes = rng.random() >= gaps
+                ctx.set(dut.i.valid, offers)
+                ctx.set(dut.i.payload, item)
+                ctx.set(dut.o.ready, takes)
+                where = f"seed {SEED}, gaps {gaps}, item {number}"
+                held = len(expected) - taken
+                assert ctx.get(dut.i.ready) == (held < 2), where
+                assert ctx.get(dut.o.valid) == (held > 0), where
+                if held:
+                    found, first = ctx.get(dut.o.payload), expected[taken]
+                    assert (found.a, found.b) == (first << 60 & (1 << 70) - 1, first % 8), where
+                    assert found.c == (first << 130 | first) & (1 << 140) - 1, where
+                leaves, comes = takes and held > 0, offers and held < 2
+                assert ctx.get(dut.ready_next) == (held - leaves + comes < 2), where
+                taken += leaves
+                if comes:
+                    expected.append(number)
+                    number, offers = number + 1, False
+                await ctx.tick()
+                cycles += 1
+            assert gaps or cycles == taken + TwoPlaces.LATENCY
+            ctx.set(dut.i.valid, 0)
+            ctx.set(dut.o.ready, 1)
+            await ctx.tick().repeat(3)
 
     simulate(dut, bench, clocked=True)
 
