@@ -41,9 +41,10 @@ def tile_file(cfg: Config) -> Proof:
             p.assume(f"{name}_block", port.addr.block == 0)
         p.assume("load_block", dut.load.payload.block == 0)
 
-    # -- C and the result are announced a cycle before ----------------------------------------
+    # -- operands, C and the result are announced a cycle before -------------------------------
     p.assume("no_move_beside_a", ~(dut.move.valid & dut.a.valid))
-    for name, port in (("c", dut.c), ("result", dut.result)):
+    for name in ("a", "b", "c", "result"):
+        port = getattr(dut, name)
         told = p.past(getattr(dut, f"{name}_next"), f"{name}_told")
         told_tile = p.past(getattr(dut, f"{name}_next_tile"), f"{name}_told_tile")
         p.assume(f"{name}_told", port.valid == told)

@@ -136,9 +136,14 @@ class Core(wiring.Component):
             move.mac_next_tile.eq(mac.result_next_tile),
             tilefile.result_next.eq(move.result_next),
             tilefile.result_next_tile.eq(move.result_next_tile),
+            operands.next_comes.eq(slots.mma_comes),
+            operands.next_uop.eq(slots.mma_next),
             tilefile.c_next.eq(mac.c_next),
             tilefile.c_next_tile.eq(mac.c_next_tile),
         ]
+
+        for name in ("a_next", "a_next_tile", "b_next", "b_next_tile"):
+            m.d.comb += getattr(tilefile, name).eq(getattr(operands, name))
 
         # -- the 15-cycle rule ------------------------------------------------------------------
         m.d.comb += [

@@ -38,6 +38,8 @@ class Slots(wiring.Component):
     -------
     instrs : checked instructions, in program order; taken while a slot is free.
     mma, load, store, move : uops to the units. A transfer on `mma` is the operand read.
+    mma_comes, mma_next : the mma uop that stands at the port in the next cycle, unless there is one
+        that is not taken in this one.
     skip, skipped : hold back the next mma uop, so that a starving request finds a gap; done.
     load_retired, load_retired_tile : a load uop's write is done.
     store_reading{0,1}, store_reading_tile{0,1} : the store pipe has a row still to read.
@@ -64,6 +66,8 @@ class Slots(wiring.Component):
         members = {
             "instrs": In(stream.Signature(instr(cfg))),
             "mma": Out(stream.Signature(mma_uop(cfg))),
+            "mma_comes": Out(1),
+            "mma_next": Out(mma_uop(cfg)),
             "load": Out(stream.Signature(ldst_uop(cfg))),
             "store": Out(stream.Signature(ldst_uop(cfg))),
             "move": Out(stream.Signature(move_uop(cfg))),
@@ -153,9 +157,9 @@ class Slots(wiring.Component):
                         locked.eq(Mux(next_uop.more, grants, 0)),
                         open_.eq(~next_uop.more),
                     ]
-            return grants, full, uop, locked
+            return grants, full, uop, locked, chosen, next_uop
 
-        mma_grants, mma_full, mma_next, mma_locked = pick(
+        mma_grants, mma_full, mma_next, mma_locked, mma_chosen, mma_coming = pick(
             "mma",
             InstrKind.MMA,
             self.mma,
@@ -164,15 +168,19 @@ class Slots(wiring.Component):
             hold=self.skip,
             burst=cfg.has_words,
         )
-        load_grants, load_full, load_uop, _ = pick(
+        load_grants, load_full, load_uop, *_ = pick(
             "load", InstrKind.LOAD, self.load, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        store_grants, store_full, store_uop, _ = pick(
+        store_grants, store_full, store_uop, *_ = pick(
             "store", InstrKind.STORE, self.store, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        move_grants, move_full, move_next, _ = pick(
+        move_grants, move_full, move_next, *_ = pick(
             "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move, burst=True
         )
+        m.d.comb += [
+            self.mma_comes.eq(mma_chosen.any() & ~self.skip),
+            self.mma_next.eq(mma_coming),
+        ]
         mac_go = mma_full & self.mma.ready
         last_mma = Signal(count)
         with m.If(mma_grants.any()):

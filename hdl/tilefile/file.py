@@ -49,7 +49,7 @@ class TileFile(wiring.Component):
     store : reads of single rows.
     result : write of any bytes of a word; always taken.
     load : write of one row's bytes to some rows of a word.
-    c_next, c_next_tile : C is read in the next cycle, and where.
+    {a,b,c}_next, {a,b,c}_next_tile : A, B, C is read in the next cycle, and where.
     result_next, result_next_tile : likewise of the result's write.
 
     Latency: data `Config.read_latency` cycles after a granted read; a write is seen by reads of the
@@ -68,8 +68,8 @@ class TileFile(wiring.Component):
                 "store": In(ReadPort(tile_row(cfg), cfg.row_bits)),
                 "result": In(result_write(cfg)),
                 "load": In(stream.Signature(row_write(cfg))),
-                "c_next": In(1),
-                "c_next_tile": In(cfg.tile_bits),
+                **{f"{name}_next": In(1) for name in "abc"},
+                **{f"{name}_next_tile": In(cfg.tile_bits) for name in "abc"},
                 "result_next": In(1),
                 "result_next_tile": In(cfg.tile_bits),
             }
@@ -125,7 +125,9 @@ class TileFile(wiring.Component):
             places[name] = Signal(cfg.all_banks, name=f"place_{name}")
             m.d.comb += places[name].eq(1 << self._bank_of(addr.tile))
             hits[name] = Mux(port.valid, places[name], 0)
-        hits["c"] = self._hits_next(m, "c_hits", self.c_next, self.c_next_tile)
+        for name in "abc":
+            announced = getattr(self, f"{name}_next"), getattr(self, f"{name}_next_tile")
+            hits[name] = self._hits_next(m, f"{name}_hits", *announced)
         a, b, c, store = (hits[name] for name in ("a", "b", "c", "store"))
 
         # Two ports a bank: C and A always fit; B loses to both, the store to any two of these, a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -155,7 +155,9 @@ class OperandPath(wiring.Component):
     mac, hold : those that multiply, to the MAC pipe, which must not take one while `hold`.
     mac_a, mac_b : the MAC pipe's reads.
     a, b : reads of the tile file.
-    a_wanted : `a.valid`; with block RAM maybe more than that, as it is known sooner.
+    next_comes, next_uop : the uop that stands at `uops` in the next cycle, unless one waits there.
+    a_next, a_next_tile, b_next, b_next_tile : A, B is read in the next cycle, and where.
+    a_wanted : `a.valid`, from a register.
 
     Latency: none for uops; data of `mac_a` and `mac_b` come `Config.read_latency` cycles after
     their request was granted. Throughput: a uop a cycle; a transposed tile takes blocks *
@@ -175,6 +177,12 @@ class OperandPath(wiring.Component):
                 "mac_b": In(word),
                 "a": Out(word),
                 "b": Out(word),
+                "next_comes": In(1),
+                "next_uop": In(mma_uop(cfg)),
+                "a_next": Out(1),
+                "a_next_tile": Out(cfg.tile_bits),
+                "b_next": Out(1),
+                "b_next_tile": Out(cfg.tile_bits),
                 "a_wanted": Out(1),
             }
         )
@@ -183,11 +191,7 @@ class OperandPath(wiring.Component):
         m = Module()
         cfg = self.cfg
         uop = self.uops.payload
-        # With block RAM, only what is known early counts, though the read may be over already.
-        wanted = self.a.valid
-        if cfg.tile_memory == "block":
-            wanted = self.uops.valid & (uop.new_a | (uop.transposes if cfg.transposes else 0))
-        m.d.comb += self.a_wanted.eq(wanted)
+        self._announce(m)
         if not cfg.transposes:
             wiring.connect(m, wiring.flipped(self.uops), wiring.flipped(self.mac))
             for mac, port in ((self.mac_a, self.a), (self.mac_b, self.b)):
@@ -295,6 +299,31 @@ class OperandPath(wiring.Component):
             clashes = clashes | held
         m.d.comb += early.eq(clashes)
         return m
+
+    def _announce(self, m: Module) -> None:
+        """Say what is read in the next cycle, as the tile file knows requests by registers."""
+
+        def wants(uop):
+            """Whether a uop that comes reads A, B."""
+            a, b = uop.new_a, ~uop.op.point.held if self.cfg.xuantie else Const(1)
+            if self.cfg.transposes:
+                a = Mux(uop.transposes, uop.a_transposed, a & ~uop.a_transposed)
+                b = Mux(uop.transposes, uop.b_transposed, b & ~uop.b_transposed)
+            return a, b
+
+        uop, coming = self.uops.payload, self.next_uop
+        moves = Signal()
+        # A's read is not asked for again, unless it was in vain.
+        in_vain = self.hold | (uop.transposes if self.cfg.transposes else 0)
+        a, b = wants(coming)
+        m.d.comb += [
+            moves.eq(~self.uops.valid | self.uops.ready),
+            self.a_next.eq(Mux(moves, self.next_comes & a, self.a.valid & in_vain)),
+            self.a_next_tile.eq(Mux(moves, coming.a.tile, uop.a.tile)),
+            self.b_next.eq(Mux(moves, self.next_comes & b, self.b.valid)),
+            self.b_next_tile.eq(Mux(moves, coming.b_tile, uop.b_tile)),
+        ]
+        m.d.sync += self.a_wanted.eq(self.a_next)
 
     def _registered(self, m: Module, value: Value) -> Value:
         later = Signal(len(value), reset_less=True)

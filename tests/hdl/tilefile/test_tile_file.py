@@ -96,8 +96,9 @@ def test_reads_and_writes(name):
             return wants, target, place, result, result_on, load, load_on
 
         def announce(wants, target, place, result, result_on, load, load_on):
-            ctx.set(dut.c_next, wants["c"])
-            ctx.set(dut.c_next_tile, target["c"])
+            for name in "abc":
+                ctx.set(getattr(dut, f"{name}_next"), wants[name])
+                ctx.set(getattr(dut, f"{name}_next_tile"), target[name])
             ctx.set(dut.result_next, result_on)
             ctx.set(dut.result_next_tile, result[0] if result_on else rng.randrange(cfg.tiles))
 

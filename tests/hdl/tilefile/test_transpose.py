@@ -112,9 +112,9 @@ def test_the_path_serves_what_it_made_at_once(name):
         ctx.set(dut.mac_a.valid, 0)
         reads, wanted, cycle, waits = {}, {}, 0, 0  # wanted: by the cycle in which it comes
         coming = deque({"a": None, "b": None} for _ in range(cfg.read_latency - 1))
-        for makes, tile, number, part, a_on, b_on, file in uops:
-            payload = dut.uops.payload
-            ctx.set(dut.uops.valid, 1)
+        announced = {"a": None, "b": None}  # where they are read in this cycle
+
+        def offer(payload, makes, tile, number, part, a_on, b_on, file):
             for field, value in (
                 *(("transposes", makes), ("a_transposed", a_on), ("b_transposed", b_on)),
                 *(("a_index", tile), ("b_index", tile), ("part", part)),
@@ -123,24 +123,43 @@ def test_the_path_serves_what_it_made_at_once(name):
                 ctx.set(payload[field], value)
             ctx.set(payload.a.tile, tile)
             ctx.set(payload.a.block, number)
+
+        for uop, following in zip(uops, [*uops[1:], None], strict=True):
+            makes, tile, number, part, a_on, b_on, file = uop
+            ctx.set(dut.uops.valid, 1)
+            offer(dut.uops.payload, *uop)
+            ctx.set(dut.next_comes, following is not None)
+            if following is not None:
+                offer(dut.next_uop, *following)
+            have_a = False
             for _ in range(40):
                 cycle += 1
                 # The MAC pipe: it asks for both words and takes the uop when it gets them.
                 b_ready = rng.random() < 0.9
                 ctx.set(dut.b.ready, b_ready)
                 valid = ctx.get(dut.mac.valid)
-                for port, where in ((dut.mac_a, (tile, number)), (dut.mac_b, (4 + tile, number))):
-                    ctx.set(port.valid, valid)
+                for port, where, asks in (
+                    (dut.mac_a, (tile, number), valid and not have_a),
+                    (dut.mac_b, (4 + tile, number), valid),
+                ):
+                    ctx.set(port.valid, asks)
                     ctx.set(port.addr.tile, where[0])
                     ctx.set(port.addr.block, where[1])
                 ctx.set(dut.mac.ready, ctx.get(dut.mac_b.ready) and not ctx.get(dut.hold))
                 for name in ("a", "b"):
                     port = getattr(dut, name)
                     reads[name] = None
+                    if cycle > 1:
+                        read = ctx.get(port.addr.tile) if ctx.get(port.valid) else None
+                        assert read == announced[name], f"seed {SEED}, cycle {cycle}, {name}"
                     if ctx.get(port.valid):
                         place = ctx.get(port.addr.tile), ctx.get(port.addr.block)
                         reads[name] = word(file[place[0]], place[1])
+                for name in ("a", "b"):
+                    tile_next = ctx.get(getattr(dut, f"{name}_next_tile"))
+                    announced[name] = tile_next if ctx.get(getattr(dut, f"{name}_next")) else None
                 taken = ctx.get(dut.uops.ready)
+                have_a |= valid and not ctx.get(dut.hold)
                 if taken and not makes:
                     assert valid
                     wanted[cycle + cfg.read_latency - 1] = [
