@@ -139,7 +139,7 @@ class TileFile(wiring.Component):
         m.d.comb += [
             self.c.ready.eq(1),
             self.a.ready.eq(1),
-            self.b.ready.eq(~(a & c & places["b"]).any()),
+            self.b.ready.eq(~(self.a.valid & (places["a"] & c & places["b"]).any())),
             self.store.ready.eq(~(places["store"] & full).any()),
             self.move.ready.eq(~(places["move"] & two_of(b, c, store)).any()),
         ]

@@ -216,7 +216,11 @@ class OperandPath(wiring.Component):
             self.mac.valid.eq(self.uops.valid & ~uop.transposes),
             # Apart from `valid`, on which other readers of the tile file wait.
             self.hold.eq(early),
-            self.uops.ready.eq(Mux(uop.transposes, may, self.mac.ready)),
+            # The MAC pipe asks for B's word only, and what it is told of that is right for both
+            # kinds of uops: a short way from one ready to the other.
+            self.uops.ready.eq(
+                self.mac.ready & (~uop.transposes | ~uop.a_transposed | self.a.ready)
+            ),
         ]
         # Where it goes; the last of these is the write.
         write_layout = data.StructLayout(
@@ -272,10 +276,10 @@ class OperandPath(wiring.Component):
             bits = cfg.word_bits // len(served)
             part = block[step_log2 : cfg.blocks_log2]
             m.d.comb += [
-                held.eq(transposed & busy.bit_select(part, 1)),
+                held.eq(transposed & ~uop.transposes & busy.bit_select(part, 1)),
                 port.valid.eq(Mux(uop.transposes, makes & transposed, mac.valid & ~transposed)),
                 port.addr.eq(Mux(uop.transposes, self._word(uop, name), mac.addr)),
-                mac.ready.eq(transposed | port.ready),
+                mac.ready.eq((transposed ^ uop.transposes) | port.ready),
                 mac.data.eq(
                     Cat(
                         Mux(
