@@ -42,7 +42,7 @@ class Merge(wiring.Component):
     Three stages before the write's buffer: `look` holds the beat while what was noted of it is
     looked up (from block RAM, whose data come late in the cycle), and turns it; `plan` decides
     what is written and where each nibble comes from; `join` picks the nibbles. Whether a beat is
-    accepted depends on two registers alone, as ids, notes and memory wait for it: `plan` has a
+    accepted is a register, as ids, notes and memory wait for it: `plan` has a
     second place.
 
     Members

@@ -14,8 +14,8 @@ from hdl.l2.store import StorePipe
 @pytest.mark.parametrize(
     "pipe, most",
     (
-        (LoadPipe, {"LUT4": 1840, "TRELLIS_FF": 1910, "TRELLIS_DPR16X4": 80, "DP16KD": 1}),
-        (StorePipe, {"LUT4": 1080, "TRELLIS_FF": 760, "TRELLIS_DPR16X4": 52, "DP16KD": 0}),
+        (LoadPipe, {"LUT4": 1940, "TRELLIS_FF": 2010, "TRELLIS_DPR16X4": 80, "DP16KD": 1}),
+        (StorePipe, {"LUT4": 1140, "TRELLIS_FF": 850, "TRELLIS_DPR16X4": 52, "DP16KD": 0}),
     ),
 )
 def test_size(pipe, most, tmp_path):
