@@ -43,8 +43,8 @@ class TileFile(wiring.Component):
 
     Members
     -------
-    a, b, c : reads of words, for the operands and the accumulator. `b.ready` depends on these
-        three alone.
+    a, b, c : reads of words, for the operands and the accumulator. `b.ready` is a register, right
+        while B is read.
     move : reads of words, for moves; its data are those of `a`.
     store : reads of single rows.
     result : write of any bytes of a word; always taken.
@@ -125,9 +125,13 @@ class TileFile(wiring.Component):
             places[name] = Signal(cfg.all_banks, name=f"place_{name}")
             m.d.comb += places[name].eq(1 << self._bank_of(addr.tile))
             hits[name] = Mux(port.valid, places[name], 0)
+        coming = {}
         for name in "abc":
-            announced = getattr(self, f"{name}_next"), getattr(self, f"{name}_next_tile")
-            hits[name] = self._hits_next(m, f"{name}_hits", *announced)
+            tile = getattr(self, f"{name}_next_tile")
+            coming[name] = Signal(cfg.all_banks, name=f"{name}_coming")
+            hits[name] = Signal(cfg.all_banks, name=f"{name}_hits")
+            m.d.comb += coming[name].eq(getattr(self, f"{name}_next") << self._bank_of(tile))
+            m.d.sync += hits[name].eq(coming[name])
         a, b, c, store = (hits[name] for name in ("a", "b", "c", "store"))
 
         # Two ports a bank: C and A always fit; B loses to both, the store to any two of these, a
@@ -136,10 +140,12 @@ class TileFile(wiring.Component):
             return (x & y) | (x & z) | (y & z)
 
         full = two_of(a, b, c)
+        b_lost = Signal()
+        m.d.sync += b_lost.eq((coming["a"] & coming["b"] & coming["c"]).any())
         m.d.comb += [
             self.c.ready.eq(1),
             self.a.ready.eq(1),
-            self.b.ready.eq(~(self.a.valid & (places["a"] & c & places["b"]).any())),
+            self.b.ready.eq(~b_lost),
             self.store.ready.eq(~(places["store"] & full).any()),
             self.move.ready.eq(~(places["move"] & two_of(b, c, store)).any()),
         ]
