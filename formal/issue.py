@@ -491,6 +491,13 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
         p.check(f"oldest_is_free{n}", ~(alone & stage.looks & first) | stage.found)
         if loop > 2:
             p.check(f"left{n}", slots[n]("left") <= still_to_land(board, mac_depth))
+    # The next mma uop is announced.
+    mma = u.dut.mma
+    waits = p.signal(mma.valid & ~mma.ready, "mma_waits")
+    comes = p.past(u.dut.mma_comes & ~waits, "mma_came")
+    announced = p.past(Value.cast(u.dut.mma_next), "mma_announced")
+    p.check("announced", mma.valid == (comes | p.past(waits, "mma_waited")))
+    p.check("announced_uop", ~comes | (Value.cast(mma.payload) == announced))
     p.cover("three_kinds", u.valid.all() & quiet)
     p.cover("younger_first", (u.grants["load"] & ~Cat(oldest)).any())
     p.cover("burst", inside("load_locked").any() & u.valid.all())

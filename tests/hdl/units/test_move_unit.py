@@ -13,10 +13,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from hdl.config import Config
+from hdl.config import PRESETS, Config
 from hdl.interfaces import ReadPort, move_fields, result_write, tile_word
 from hdl.isa import MoveOp
 from hdl.issue.move_split import MoveSplit
+from hdl.issue.scoreboard import Scoreboard
 from hdl.units.move import MoveUnit
 from hdl.units.squares import SIZES_LOG2, Squares, buffer_words
 from sim.reference import moves
@@ -258,6 +259,13 @@ def uops(cfg, fields):
     return {MoveOp.ELEMENT: 1, MoveOp.ROW: 1 + words, MoveOp.MTRANS: 2 * words}.get(
         fields["op"], words
     )
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_who_waits_for_a_move_comes_after_its_write(name):
+    """The first uop due to the end of what is told reads its tiles so many cycles later."""
+    cfg = PRESETS[name]
+    assert MoveUnit.TOLD + Scoreboard.latency(cfg) >= cfg.move_latency
 
 
 def test_squares_fill_the_group():
