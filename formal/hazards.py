@@ -331,7 +331,12 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     for age in range(2, told + 1):
         p.check(f"timer{age}", ~everyone.at[age] | (timer >= told + 1 - age))
     for age in range(1, loop - Scoreboard.WORD_LATENCY):
-        flight = board(f"flight{age}_word", tile_word(cfg)) if age > 1 else gone
+        if age == 1:
+            flight = gone
+        elif Scoreboard.tells_late(cfg):
+            flight = tile_word(cfg)(board.copies(f"flight{age}_word")[0])
+        else:
+            flight = board(f"flight{age}_word", tile_word(cfg))
         valid = board(f"flight{age}_valid" if age > 1 else "mac_c_gone")
         here = valid & pair._here(flight)
         p.check(f"flight{age}", here == anyone.at[age])
@@ -410,7 +415,8 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
             p.check(f"load{n}_told_of", ~out[n] | told_of["writing"])
         p.check("retired_told_of", ~retired | told_of["writing"])
         p.check("moving_told_of", ~Cat(pair.moving_here).any() | told_of["writing"])
-        p.check("row_told_of", ~(pair.row_waits & (pair.row_tile == tile)) | told_of["reading"])
+        for waits, of_row in zip(pair.row_waits, pair.row_tile, strict=True):
+            p.check(f"{of_row.name}_told_of", ~(waits & (of_row == tile)) | told_of["reading"])
         for name, issued, claims in (
             ("accumulating", of_x("mma") & (mma.c.tile == tile), "writes"),
             (

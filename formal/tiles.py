@@ -103,6 +103,7 @@ def tile_file(cfg: Config) -> Proof:
     p.check("a_never_waits", dut.a.ready)
     b_fits = before(dut.b, (dut.c, dut.a)) < 2
     p.check("b_waits_for_c_and_a", ~dut.b.valid | (dut.b.ready == b_fits))
+    p.check("b_waits_only_if_it_asks", dut.b.valid | dut.b.ready)
     move_fits = before(dut.move, (dut.c, dut.b, dut.store)) < 2
     p.check("move_waits_for_two", ~dut.move.valid | (dut.move.ready == move_fits))
     store_fits = before(dut.store, (dut.c, dut.a, dut.b)) < 2

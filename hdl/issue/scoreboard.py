@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Config
 from ..interfaces import tile_word
+from ..registers import copies
 
 __all__ = ["Scoreboard"]
 
@@ -192,8 +193,13 @@ class Scoreboard(wiring.Component):
             if age > 1:
                 before = valid, word
                 valid = Signal(name=f"flight{age}_valid")
-                word = Signal(word_shape, name=f"flight{age}_word", reset_less=True)
-                m.d.sync += [valid.eq(before[0]), word.eq(before[1])]
+                m.d.sync += valid.eq(before[0])
+                if self.tells_late(cfg):  # the MAC pipe has the same, but elsewhere
+                    (word,) = copies(m, f"flight{age}_word", before[1].as_value(), 1)
+                    word = word_shape(word)
+                else:
+                    word = Signal(word_shape, name=f"flight{age}_word", reset_less=True)
+                    m.d.sync += word.eq(before[1])
             stages.append((valid, word))
         stages.append((mac_c_waiting, self.mac_c))
         for index in range(self.words):

@@ -154,7 +154,8 @@ class Slot(wiring.Component):
 
         # -- from the split counters to the check, and on --------------------------------------
         clear = Signal()  # nothing older needs the tiles of the uop that is checked
-        clear_of_tiles, clear_of_words = Signal(), Signal()
+        clear_of_tiles = Signal()
+        clear_of_words = Signal()
         passes = Signal()  # from the check to the offer
         takes = Signal()  # from the split counters to the check
         m.d.comb += [
@@ -208,10 +209,11 @@ class Slot(wiring.Component):
         results = Signal()
         word = Signal()
         adds_to = Signal.like(self.ending)
+        # Of a whole, whose claims stay until its end, known together with what is blocked.
         reads_any, writes_any = Signal(), Signal()
-        m.d.comb += [
-            reads_any.eq((reads & block_read).any()),
-            writes_any.eq((writes & block_write).any()),
+        m.d.sync += [
+            reads_any.eq((reads & self.block_read).any()),
+            writes_any.eq((writes & self.block_write).any()),
         ]
 
         def blocked(uop):

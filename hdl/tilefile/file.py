@@ -43,8 +43,8 @@ class TileFile(wiring.Component):
 
     Members
     -------
-    a, b, c : reads of words, for the operands and the accumulator. `b.ready` is a register, right
-        while B is read.
+    a, b, c : reads of words, for the operands and the accumulator. `b.ready` is a register, low
+        only where B is read in vain.
     move : reads of words, for moves; its data are those of `a`.
     store : reads of single rows.
     result : write of any bytes of a word; always taken.

@@ -154,7 +154,7 @@ class OperandPath(wiring.Component):
     uops : mma uops of the slots; a transfer is the operand read.
     mac, hold : those that multiply, to the MAC pipe, which must not take one while `hold`.
     mac_a, mac_b : the MAC pipe's reads.
-    a, b : reads of the tile file.
+    a, b : reads of the tile file; A is always granted, and B is ready whenever it is not read.
     next_comes, next_uop : the uop that stands at `uops` in the next cycle, unless one waits there.
     a_next, a_next_tile, b_next, b_next_tile : A, B is read in the next cycle, and where.
     a_wanted : `a.valid`, from a register.
@@ -206,21 +206,16 @@ class OperandPath(wiring.Component):
         step = cfg.blocks // transpose_parts(cfg)
         step_log2 = step.bit_length() - 1
         makes = self.uops.valid & uop.transposes
-        may = Signal()
         go = Signal()  # a word is read that will be written when it has come
-        early = Signal()  # the uop would read what is still to be written
+        early = Signal()  # the uop would read what is still to be written; known before it comes
         m.d.comb += [
-            may.eq((~uop.a_transposed | self.a.ready) & (~uop.b_transposed | self.b.ready)),
-            go.eq(makes & may),
+            go.eq(makes & self.b.ready),
             self.mac.payload.eq(uop),
             self.mac.valid.eq(self.uops.valid & ~uop.transposes),
             # Apart from `valid`, on which other readers of the tile file wait.
             self.hold.eq(early),
-            # The MAC pipe asks for B's word only, and what it is told of that is right for both
-            # kinds of uops: a short way from one ready to the other.
-            self.uops.ready.eq(
-                self.mac.ready & (~uop.transposes | ~uop.a_transposed | self.a.ready)
-            ),
+            # Only B ever waits, so what the MAC pipe says is right for both kinds of uops.
+            self.uops.ready.eq(self.mac.ready),
         ]
         # Where it goes; the last of these is the write.
         write_layout = data.StructLayout(
@@ -256,17 +251,29 @@ class OperandPath(wiring.Component):
         # A lookup starts so much later than its uop; the writes that are not over by then meet it.
         # Parts being written: who meets one of them waits.
         written = write_age + tiles_of["a"].write_latency - late
-        busy = Signal(transpose_parts(cfg))
-        m.d.sync += busy.eq(reduce(or_, (Mux(w.on, 1 << w.part, 0) for w in writes[:written])))
+        busy_next = Signal(transpose_parts(cfg))
+        m.d.comb += busy_next.eq(reduce(or_, (Mux(w.on, 1 << w.part, 0) for w in writes[:written])))
 
-        clashes = 0
+        def clashes(uop):
+            """Whether it would read one of those in the next cycle."""
+            blocks = (
+                (uop.a_transposed, uop.a.block),
+                (uop.b_transposed, uop.b_row[cfg.m_par_log2 :]),
+            )
+            parts = [(on, block[step_log2 : cfg.blocks_log2]) for on, block in blocks]
+            return (
+                ~uop.transposes
+                & Cat(on & busy_next.bit_select(part, 1) for on, part in parts).any()
+            )
+
+        moves = ~self.uops.valid | self.uops.ready
+        m.d.sync += early.eq(Mux(moves, clashes(self.next_uop), clashes(uop)))
         for name, mac, port, block in (
             ("a", self.mac_a, self.a, uop.a.block),
             ("b", self.mac_b, self.b, uop.b_row[cfg.m_par_log2 :]),
         ):
             m.submodules[f"tiles_{name}"] = tiles = tiles_of[name]
             transposed = uop[f"{name}_transposed"]
-            held = Signal(name=f"{name}_clash")
             served = copies(
                 m,
                 f"{name}_served",
@@ -274,12 +281,10 @@ class OperandPath(wiring.Component):
                 word_parts(cfg, cfg.word_bits),
             )
             bits = cfg.word_bits // len(served)
-            part = block[step_log2 : cfg.blocks_log2]
             m.d.comb += [
-                held.eq(transposed & ~uop.transposes & busy.bit_select(part, 1)),
                 port.valid.eq(Mux(uop.transposes, makes & transposed, mac.valid & ~transposed)),
                 port.addr.eq(Mux(uop.transposes, self._word(uop, name), mac.addr)),
-                mac.ready.eq((transposed ^ uop.transposes) | port.ready),
+                mac.ready.eq(port.ready),
                 mac.data.eq(
                     Cat(
                         Mux(
@@ -300,8 +305,6 @@ class OperandPath(wiring.Component):
                 tiles.read_index.eq(self._delayed(m, uop[f"{name}_index"])),
                 tiles.read_word.eq(self._delayed(m, block)),
             ]
-            clashes = clashes | held
-        m.d.comb += early.eq(clashes)
         return m
 
     def _announce(self, m: Module) -> None:
