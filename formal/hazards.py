@@ -693,6 +693,15 @@ TASKS = (
 )
 MUTANTS = (
     *mutants(
+        "hdl/issue/slot.py",
+        "hazards_block",
+        (
+            "claims end with the slot, before the scoreboard knows",
+            "holds = (valid | was_issued) if",
+            "holds = valid if",
+        ),
+    ),
+    *mutants(
         "hdl/issue/slots.py",
         "hazards",
         (
