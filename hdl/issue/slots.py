@@ -49,8 +49,8 @@ class Slots(wiring.Component):
 
     Latency: an instruction's first uop leaves its issue register five cycles after dispatch: the
     split counters make it, it is buffered, checked, offered, issued. Who waits for a tile goes
-    five cycles after what it waits for, but a mma that adds to the results of another follows
-    without a gap.
+    five cycles after what it waits for (six, where the scoreboard tells late), but a mma that adds
+    to the results of another follows without a gap.
     Source: seed 001 section 4.2; architecture.md section 1.
     """
 
