@@ -25,9 +25,9 @@ SPEC = BoardSpec(
     title="ULX3S (ECP5-85F)",
     platform=_platform,
     preset="ulx3s",
-    clock_mhz=75,
+    clock_mhz=87.5,
     l2_bytes=1 << 17,
-    seed=3,
+    seed=1,
 )
 
 if __name__ == "__main__":
