@@ -765,8 +765,8 @@ MUTANTS = (
         ),
         (
             "a load along rows looks at its first tile only",
-            "(writes & block_write).any()",
-            "has(block_write, uop.write)",
+            "Mux(uop.whole, writes_any, uop.writes & has(block_write, uop.write))",
+            "uop.writes & has(block_write, uop.write)",
         ),
         (
             "a copy does not look at what it writes",

@@ -607,7 +607,7 @@ MUTANTS = (
         ),
         (
             "the oldest waits for readers behind it",
-            "Mux(before[q], slots[q].reads, 0) for q in others",
+            "Mux(claims[q], slots[q].reads, 0) for q in others",
             "slots[q].reads for q in others",
         ),
     ),
