@@ -25,9 +25,9 @@ SPEC = BoardSpec(
     title="ULX3S (ECP5-85F)",
     platform=_platform,
     preset="ulx3s",
-    clock_mhz=87.5,
+    clock_mhz=80,
     l2_bytes=1 << 17,
-    seed=1,
+    seed=3,
 )
 
 if __name__ == "__main__":
