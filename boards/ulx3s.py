@@ -25,7 +25,7 @@ SPEC = BoardSpec(
     title="ULX3S (ECP5-85F)",
     platform=_platform,
     preset="ulx3s",
-    clock_mhz=80,
+    clock_mhz=100,
     l2_bytes=1 << 17,
     seed=3,
 )
