@@ -41,7 +41,7 @@ SCRIPT_AFTER_READ = "\n".join(
         # Signals called like bits of others (a[0]), which the names of ABC's bits would meet.
         "rename -hide w:*[[]*",
         # No word is read while it is written, so no logic need decide what is read then.
-        "setparam -set COLLISION_X_MASK 1'b1 t:$memrd_v2",
+        "setparam -set COLLISION_X_MASK 1'b1 t:$memrd_v2 r:CLK_ENABLE=1 %i",
     )
 )
 _TOOLS = {

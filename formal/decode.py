@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Mux, Signal, Value
+from itertools import pairwise
+
+from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
 from hdl import isa
@@ -10,14 +12,16 @@ from hdl.config import Config
 from hdl.interfaces import ERROR_BADGEOM, ERROR_NONE, InstrKind, host_request
 from hdl.isa import Csr, MsState
 from hdl.issue.access_stage import AccessStage
+from hdl.issue.answer import ANSWERS
 from hdl.issue.csr import CsrFile, CsrSelect, csr_order, mxinfo
 from hdl.issue.decode import CHECKS, Decode
-from hdl.issue.places import split_layout
+from hdl.issue.places import ThreePlaces, split_layout
 from hdl.issue.stages import WIDE, stage_layouts
 from hdl.issue.word_stage import WordStage
 
 from .contracts import ldst_rules, move_rules
 from .harness import Inside, Proof
+from .storage import registers_in
 from .task import Task, mutants
 
 __all__ = ["MUTANTS", "TASKS"]
@@ -140,7 +144,8 @@ def traps(cfg: Config) -> Proof:
     """A trap changes nothing but its sticky bit; answers leave one an instruction, in order."""
     p = Proof()
     dut = Decode(cfg)
-    inside = p.add("decode", dut, free=True)
+    with registers_in("hdl.issue.places"):
+        inside = p.add("decode", dut, free=True)
     layouts = stage_layouts(cfg)
     names = "bcdefghij"
     stages = {name: inside(name, layouts[name]) for name in names}
@@ -150,32 +155,50 @@ def traps(cfg: Config) -> Proof:
         inside.part(name) for name in ("access", "words", "last", "answer")
     )
     csr = access.part("csr")
-    # A and K hold two instructions: the one that goes next, and one more while that waits.
+    # A holds two instructions, the one that goes next and one more while that waits; K, three.
     a_full = {"item": words("valid"), "spare": words("spare_valid")}
     a = {name: words(name, host_request(cfg)) for name in a_full}
-    k_full = {"item": last("valid"), "spare": p.signal(~last("ready"), "k_spare_full")}
+    k_full = {"item": last("valid"), "second": last("more"), "third": last("full")}
     k = {name: Signal(layouts["k"], name=f"k_{name}") for name in k_full}
     wide, narrow = split_layout(layouts["k"], WIDE)
-    places = [last(f"place{n}", wide) for n in range(2)]
+    memories = last.parts(r"wide\d+")
+    places = [
+        {
+            "wide": wide(Cat(memory(f"word{n}") for memory in memories)),
+            "narrow": narrow(last.part("narrow")(f"word{n}")),
+        }
+        for n in range(ThreePlaces.PLACES)
+    ]
+    empties, fills = last("empties"), last("fills")
     for index, (name, there) in enumerate(k.items()):
-        place = Mux(last("first") ^ index, *(Value.cast(place) for place in reversed(places)))
-        for shape, held in ((wide, wide(place)), (narrow, last(name, narrow))):
-            p.m.d.comb += [there[field].eq(held[field]) for field, _ in shape]
+        at = p.signal((empties + index)[: len(empties)], f"place_{name}")
+        held = {
+            kind: layout(Array(Value.cast(place[kind]) for place in places)[at])
+            for kind, layout in (("wide", wide), ("narrow", narrow))
+        }
+        if name == "item":
+            held["narrow"] = last("item", narrow)
+        for layout, there_is in ((wide, held["wide"]), (narrow, held["narrow"])):
+            p.m.d.comb += [there[field].eq(there_is[field]) for field, _ in layout]
+    k_count = sum(k_full.values(), Const(0, 2))
+    p.check("places_held", (fills - empties)[: len(fills)] == k_count[: len(fills)])
+    p.check("ready_if_there_is_room", ~(last("ready") & k_full["third"]))
     # Copies of control registers, as soon as there is anything to move.
     any_inside = p.signal(Cat(full.values(), k_full.values()).any(), "any_inside")
-    holds = [k_full["spare"] | (k_full["item"] & (last("first") == n)) for n in range(2)]
     originals = {
-        **{("go", name): (inside, last("ready")) for name in names},
-        **{("load", n): (last, ~holds[n]) for n in range(2)},
-        ("first", ""): (last, last("first")),
+        **{f"go_{name}": (inside, last("ready")) for name in names},
+        **{pointer: (last, last(pointer)) for pointer in ("fills", "empties")},
     }
-    for (kind, which), (where, original) in originals.items():
-        prefix = f"{kind}_{which}" if kind == "go" else f"{kind}{which}"
+    for prefix, (where, original) in originals.items():
         for number, copy in enumerate(where.copies(prefix)):
             p.check(f"{prefix}_copy{number}", ~any_inside | (copy == original))
     tells, told = answer("tells"), answer("told")
     sent, scalar = answer("sent"), answer("scalar")
     f = k["item"]
+    queue = answer.part("responses")
+    p.check("answer_has_room", ~answer("room") | (queue("w_rdy") & (queue("level") < ANSWERS)))
+    p.check("answers_fit", queue("inner_level") < ANSWERS)
+    p.check("answers_flow", queue("r_rdy") | (queue("level") <= 1))
     p.check("told_is_plain", ~told | (k_full["item"] & f.dispatch & ~f.element))
     p.check("sent_waits", ~sent | (k_full["item"] & f.dispatch & f.element))
     for number, copy in enumerate(answer.copies("scalar_busy")):
@@ -183,7 +206,8 @@ def traps(cfg: Config) -> Proof:
     was_busy = p.past(answer("scalar_busy"), "was_busy")
     p.check("scalar_held", ~was_busy | (scalar == p.past(scalar, "scalar_before")))
     for name, there in {"a": a_full, "k": k_full}.items():
-        p.check(f"one_waits_for_the_other_{name}", ~there["spare"] | there["item"])
+        for number, (before, behind) in enumerate(pairwise(there.values())):
+            p.check(f"one_waits_for_the_other_{name}{number}", ~behind | before)
 
     # An illegal word is of no class, from stage C to the last; in B it is known what is of one.
     b = stages["b"]
@@ -278,7 +302,7 @@ def traps(cfg: Config) -> Proof:
         p.m.d.sync += gone.eq(gone + 1)
     held = {
         "item": (k_full["item"] & ~told, k["item"].resp.tag),
-        "spare": (k_full["spare"], k["spare"].resp.tag),
+        **{which: (k_full[which], k[which].resp.tag) for which in ("second", "third")},
         **{name: (full[name], stages[name].tag) for name in reversed(names)},
         **{f"a_{name}": (there, a[name].tag) for name, there in a_full.items()},
     }
@@ -575,12 +599,22 @@ MUTANTS = (
             "tells & k.dispatch & k.dirty",
             "tells & k.dirty",
         ),
-        ("a trap is dispatched", "& k.dispatch\n                & ~sent", "& ~sent"),
+        ("a trap is dispatched", "& k.dispatch & ~sent", "& ~sent"),
         ("an answer is given twice", "told.eq(plain & (told | tells) & ~dispatched)", "told.eq(0)"),
         (
             "a scalar changes while it is broadcast",
             'copies(m, "scalar_busy", busy_next, 1)',
             'copies(m, "scalar_busy", self.scalar_done, 1)',
+        ),
+        (
+            "an answer leaves though the queue is full",
+            "responses.level < ANSWERS - 1",
+            "responses.level < ANSWERS",
+        ),
+        (
+            "an instruction is offered for one cycle",
+            " | (room & ~tells)",
+            "",
         ),
         (
             "every trap is one of geometry",
@@ -612,12 +646,12 @@ MUTANTS = (
         _PLACES,
         "traps",
         (
-            "the second item takes the place of the first",
-            "ready & ~(self.i.valid | mine)",
-            "ready & ~self.i.valid",
+            "a fourth item is let in",
+            "full | (more & comes)",
+            "full",
         ),
-        ("places take no turns", "first ^ (valid & self.o.ready)", "first"),
-        ("a third item is let in", "takes | (ready & ~self.i.valid)", "takes | ready"),
+        ("places take no turns", "empties + (valid & self.o.ready)", "empties"),
+        ("the last to come is the next to go", "Mux(more, second, came)", "came"),
     ),
     *mutants(
         _WORD,
@@ -665,11 +699,6 @@ MUTANTS = (
     *mutants(
         _ANSWER,
         "responses",
-        (
-            "an answer leaves though the queue is full",
-            "& responses.w_rdy\n                & ~told",
-            "& ~told",
-        ),
         (
             "an answer is offered for one cycle",
             "responses.r_en.eq(self.resp.ready)",

@@ -63,12 +63,16 @@ class Inside:
         """A submodule."""
         return Inside(self._parts[name], f"{self._name}.{name}")
 
+    def parts(self, pattern: str) -> list[Inside]:
+        """The submodules whose names match `pattern`."""
+        return [self.part(part) for part in self._parts if re.fullmatch(pattern, part)]
+
     def copies(self, name: str) -> list[Signal]:
         """The registers that `hdl.registers.copies` made under this name."""
-        found = [part for part in self._parts if re.fullmatch(rf"{name}_copy\d+", part)]
+        found = self.parts(rf"{name}_copy\d+")
         if not found:
             raise KeyError(f"{self._name} has no copies called {name!r}")
-        return [self.part(part)("value") for part in found]
+        return [part("value") for part in found]
 
 
 class _Elaborated(Elaboratable):

@@ -14,7 +14,7 @@ __all__ = ["Registers", "registers_in"]
 
 
 class Registers(Elaboratable):
-    """Stands in for `amaranth.lib.memory.Memory`: synchronous ports, reads not transparent.
+    """Stands in for `amaranth.lib.memory.Memory`: no read is transparent.
 
     The words are signals `word0`, `word1`, ... and start at any value.
     """
@@ -25,7 +25,7 @@ class Registers(Elaboratable):
         self.shape = shape
         self.depth = depth
         self._writes: list[tuple[SimpleNamespace, int]] = []
-        self._reads: list[SimpleNamespace] = []
+        self._reads: list[tuple[SimpleNamespace, str]] = []
 
     def _port(self, kind: str, number: int, en: int) -> SimpleNamespace:
         name = f"{kind}{number}"
@@ -43,10 +43,10 @@ class Registers(Elaboratable):
         self._writes.append((port, granularity))
         return port
 
-    def read_port(self) -> SimpleNamespace:
-        """A port whose data come one cycle later and stay."""
+    def read_port(self, *, domain: str = "sync") -> SimpleNamespace:
+        """A port whose data come one cycle later and stay; with `domain` "comb", at once."""
         port = self._port("read", len(self._reads), 1)
-        self._reads.append(port)
+        self._reads.append((port, domain))
         return port
 
     def elaborate(self, platform):
@@ -59,9 +59,9 @@ class Registers(Elaboratable):
                     part = slice(granule * granularity, (granule + 1) * granularity)
                     with m.If(port.en[granule] & (port.addr == number)):
                         m.d.sync += word[part].eq(Value.cast(port.data)[part])
-        for port in self._reads:
+        for port, domain in self._reads:
             with m.If(port.en):
-                m.d.sync += Value.cast(port.data).eq(Array(words)[port.addr])
+                m.d[domain] += Value.cast(port.data).eq(Array(words)[port.addr])
         return m
 
 

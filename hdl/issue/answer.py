@@ -22,6 +22,9 @@ from .stages import answer_layout
 
 __all__ = ["Answer"]
 
+ANSWERS = 6
+"""Answers that wait for the host, at most."""
+
 
 class Answer(wiring.Component):
     """Answers each instruction and dispatches those without an error, one a cycle.
@@ -73,8 +76,10 @@ class Answer(wiring.Component):
         m = Module()
         k = self.checked.payload
         m.submodules.responses = responses = SyncFIFOBuffered(
-            width=host_response(self.cfg).size, depth=4
+            width=host_response(self.cfg).size, depth=ANSWERS
         )
+        # There was room for two answers, or for one and none came: what is offered stays offered.
+        room = Signal()
         quiet_before = Signal()
         settled = Signal()
         m.d.sync += [
@@ -96,15 +101,11 @@ class Answer(wiring.Component):
         m.d.comb += [
             plain.eq(k.dispatch & ~k.element),
             sends.eq(
-                self.checked.valid
-                & k.dispatch
-                & ~sent
-                & (told | responses.w_rdy)
-                & ~(k.scalar & scalar_busy)
+                self.checked.valid & k.dispatch & ~sent & (told | room) & ~(k.scalar & scalar_busy)
             ),
             tells.eq(
                 self.checked.valid
-                & responses.w_rdy
+                & room
                 & ~told
                 & (~k.element | (sent & self.element_valid))
                 & (~k.fence | settled)
@@ -116,6 +117,7 @@ class Answer(wiring.Component):
             self.settled.eq(settled),
         ]
         m.d.sync += [
+            room.eq((responses.level < ANSWERS - 1) | (room & ~tells)),
             sent.eq(k.element & (sent | dispatched) & ~tells),
             told.eq(plain & (told | tells) & ~dispatched),
         ]

@@ -19,7 +19,7 @@ from .format_stage import FormatStage
 from .group_stage import GroupStage
 from .mask_stage import MaskStage
 from .mode_stage import ModeStage
-from .places import TwoPlaces
+from .places import ThreePlaces
 from .shift_stage import ShiftStage
 from .stages import WIDE, answer_layout, stage_layouts
 from .word_stage import WordStage
@@ -51,9 +51,10 @@ class Decode(wiring.Component):
     error. Every instruction carries the mxcfg and mxtile it saw on its way into C, the only place
     where CSRs are read and written.
 
-    A and K have two places each. C to J move all at once, and stand still while both of K are full,
-    so no signal from behind the decoder reaches them in the same cycle; nor does one that host or
-    decoder drive pass from one to the other. An instruction waits in B where its CSR access has to.
+    A has two places, and K has three. C to J move all at once, and stand still while those of K may
+    be full, so no signal from behind the decoder reaches them in the same cycle or the next; nor
+    does one that host or decoder drive pass from one to the other. An instruction waits in B where
+    its CSR access has to.
 
     Members
     -------
@@ -100,7 +101,7 @@ class Decode(wiring.Component):
         m.submodules.word = word = WordStage(cfg)
         m.submodules.access = access = AccessStage(cfg)
         m.submodules.words = words = StreamBuffer(host_request(cfg))
-        m.submodules.last = last = TwoPlaces(answer_layout(cfg), WIDE)
+        m.submodules.last = last = ThreePlaces(answer_layout(cfg), WIDE)
         m.submodules.answer = answer = Answer(cfg)
         checks = [stage(cfg) for stage in CHECKS]
         for stage in checks:

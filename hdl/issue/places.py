@@ -1,20 +1,18 @@
-"""A two-place stream buffer whose wide registers wait for no one who takes from it."""
+"""A stream buffer for wide payloads, of which little depends on who takes from it."""
 
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..registers import copies, parts
 
-__all__ = ["TwoPlaces", "split_layout"]
+__all__ = ["ThreePlaces", "split_layout"]
 
-SELECTED = 64
-"""Bits of wide fields that one register selects, at most."""
-
-LOADED = 128
-"""Bits of wide fields that one register loads, at most."""
+STORED = 64
+"""Bits of wide fields that one memory holds, at most, with addresses of its own."""
 
 
 def split_layout(
@@ -26,12 +24,13 @@ def split_layout(
     return data.StructLayout({name: fields[name] for name in wide}), data.StructLayout(narrow)
 
 
-class TwoPlaces(wiring.Component):
-    """A stream buffer of two items for payloads with wide fields.
+class ThreePlaces(wiring.Component):
+    """A stream buffer of three items for payloads with wide fields.
 
-    Whether an item is taken may be known late. It decides on the narrow fields, which are held as
-    in a `StreamBuffer`, but not on wide ones: these stay where they are, in one of two places that
-    take turns, and a place copies its input as long as it holds nothing.
+    Whether an item is taken may be known late, so little depends on it: which place is emptied
+    next, how many items are held, and the narrow fields of the first, which come straight from
+    registers. Wide fields stay in a memory with a place to spare, which the input is always
+    written to. An item is let in only if there is room for it even if none was taken.
 
     Parameters
     ----------
@@ -40,14 +39,16 @@ class TwoPlaces(wiring.Component):
 
     Members
     -------
-    i, o : the stream in and out. No valid and no `i.ready` depends on an input of the same cycle.
-        In the first cycle after a reset nothing may come.
-    ready_next : `i.ready` of the next cycle.
+    i, o : the stream in and out. No valid and no `i.ready` depends on an input of the same cycle,
+        nor `i.ready` on `o.ready` of the one before. In the first cycle after a reset nothing may
+        come.
+    ready_next : `i.ready` of the next cycle; it does not depend on `o.ready`.
 
     Latency: 1 cycle. Throughput: one item a cycle.
     """
 
     LATENCY = 1
+    PLACES = 4
 
     def __init__(self, shape: data.StructLayout, wide: tuple[str, ...]):
         self.shape = shape
@@ -63,60 +64,78 @@ class TwoPlaces(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         wide, narrow = split_layout(self.shape, self.wide)
+        # It holds one item, two, three.
         valid = Signal()
-        ready = Signal(init=1)  # else both are full
-        valid_next = Signal()
+        more = Signal()
+        full = Signal()
+        ready = Signal(init=1)
+        comes = Signal()
         takes = Signal()  # an item can become the first one
+        crowded = Signal()  # three if none is taken
         m.d.comb += [
+            comes.eq(self.i.valid & ready),
             takes.eq(self.o.ready | ~valid),
-            valid_next.eq(~takes | self.i.valid | ~ready),
-            self.ready_next.eq(takes | (ready & ~self.i.valid)),
+            crowded.eq(full | (more & comes)),
+            self.ready_next.eq(~crowded),
             self.i.ready.eq(ready),
             self.o.valid.eq(valid),
         ]
-        m.d.sync += [valid.eq(valid_next), ready.eq(self.ready_next)]
+        m.d.sync += [
+            valid.eq(~takes | more | comes),
+            more.eq(Mux(takes, crowded, more | comes)),
+            full.eq(crowded & ~takes),
+            ready.eq(self.ready_next),
+        ]
+
+        # Copies of these have no reset: they are right from the second cycle on.
+        fills = Signal(range(self.PLACES))  # the place that is filled next
+        empties = Signal(range(self.PLACES))  # and the one that is emptied next
+        fills_next = Signal.like(fills)
+        empties_next = Signal.like(empties)
+        m.d.comb += [
+            fills_next.eq(fills + comes),
+            empties_next.eq(empties + (valid & self.o.ready)),
+        ]
+        m.d.sync += [fills.eq(fills_next), empties.eq(empties_next)]
+
+        def stored(name: str, value: Value, fills: Value, reads: Value) -> Value:
+            """What a memory that takes up `value` holds at `reads`."""
+            memory = Memory(shape=len(value), depth=self.PLACES, init=[])
+            m.submodules[name] = memory
+            write, read = memory.write_port(), memory.read_port(domain="comb")
+            m.d.comb += [
+                write.addr.eq(fills),
+                write.data.eq(value),
+                write.en.eq(1),
+                read.addr.eq(reads),
+            ]
+            return read.data
 
         item = Signal(narrow, reset_less=True)
-        spare = Signal(narrow, reset_less=True)
         came = Signal(narrow)
-        m.d.comb += [came[name].eq(self.i.payload[name]) for name, _ in narrow]
-        m.d.comb += [self.o.payload[name].eq(item[name]) for name, _ in narrow]
-        with m.If(ready):
-            m.d.sync += spare.eq(came)
-        with m.If(takes):
-            m.d.sync += item.eq(Mux(ready, came, spare))
-
-        # The copies have no reset: they are right from the second cycle on.
-        first = Signal()  # the place of the first item
-        first_next = Signal()
-        m.d.comb += first_next.eq(first ^ (valid & self.o.ready))
-        m.d.sync += first.eq(first_next)
-        bits = wide.size
-        places = [Signal(wide, name=f"place{n}", reset_less=True) for n in range(2)]
+        second = Signal(narrow)
         came_wide = Signal(wide)
-        m.d.comb += [came_wide[name].eq(self.i.payload[name]) for name, _ in wide]
-        for n, place in enumerate(places):
-            mine = first == n
-            # In the next cycle it holds nothing, if the first item is taken now; if it is not.
-            taken = Mux(ready, ~(self.i.valid & ~mine), mine)
-            stays = ready & ~(self.i.valid | mine)
-            empty = Mux(valid, Mux(self.o.ready, taken, stays), ~(self.i.valid & mine))
-            loads = copies(m, f"load{n}", empty, -(-bits // LOADED))
-            for load, part, new in zip(
-                loads,
-                parts(Value.cast(place), len(loads)),
-                parts(Value.cast(came_wide), len(loads)),
-                strict=True,
-            ):
-                with m.If(load):
-                    m.d.sync += part.eq(new)
-        selects = copies(m, "first", first_next, -(-bits // SELECTED))
-        found = Signal(wide)
-        halves = (parts(Value.cast(place), len(selects)) for place in places)
-        m.d.comb += [
-            Value.cast(found).eq(
-                Cat(Mux(select, b, a) for select, a, b in zip(selects, *halves, strict=True))
-            ),
-            *(self.o.payload[name].eq(found[name]) for name, _ in wide),
-        ]
+        first_wide = Signal(wide)
+        for there, layout in ((came, narrow), (came_wide, wide)):
+            m.d.comb += [there[name].eq(self.i.payload[name]) for name, _ in layout]
+        for there, layout in ((item, narrow), (first_wide, wide)):
+            m.d.comb += [self.o.payload[name].eq(there[name]) for name, _ in layout]
+        behind = (empties + 1)[: len(empties)]
+        m.d.comb += second.eq(stored("narrow", Value.cast(came), fills, behind))
+        with m.If(takes):
+            m.d.sync += item.eq(Mux(more, second, came))
+        count = -(-wide.size // STORED)
+        m.d.comb += Value.cast(first_wide).eq(
+            Cat(
+                stored(f"wide{number}", part, *where)
+                for number, (part, *where) in enumerate(
+                    zip(
+                        parts(Value.cast(came_wide), count),
+                        copies(m, "fills", fills_next, count),
+                        copies(m, "empties", empties_next, count),
+                        strict=True,
+                    )
+                )
+            )
+        )
         return m

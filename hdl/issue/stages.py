@@ -42,7 +42,7 @@ MODE_B_LOG2 = (*(t.b_tiles.bit_length() - 1 for t in isa.Tiling), 2)
 """Tiles of A and of B, log2, by mode."""
 
 WIDE = ("instr", "resp", "from_unit")
-"""Fields of stage K that are wide, or decide on many bits (see `TwoPlaces`)."""
+"""Fields of stage K that are wide, or decide on many bits (see `ThreePlaces`)."""
 
 
 def register_word_fields(cfg: Config) -> data.StructLayout:
@@ -115,7 +115,7 @@ def answer_layout(cfg: Config) -> data.StructLayout:
 
     `dispatch`: no error, and there is work for a unit; `dirty`: it writes tiles. `scalar`: the
     response's data are for that unit. `element`: the response's data come from it; `from_unit`
-    says the same, but as one of the wide fields (see `TwoPlaces`): it decides on 64 bits.
+    says the same, but as one of the wide fields (see `ThreePlaces`): it decides on 64 bits.
     """
     return data.StructLayout(
         {
