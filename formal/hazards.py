@@ -697,8 +697,8 @@ MUTANTS = (
         "hazards_block",
         (
             "claims end with the slot, before the scoreboard knows",
-            "holds = (valid | was_issued) if",
-            "holds = valid if",
+            "offer_full | check_full | counters.busy, self.start",
+            "~self.last | ~self.step, self.start",
         ),
     ),
     *mutants(
@@ -721,8 +721,8 @@ MUTANTS = (
         ),
         (
             "readers do not wait for what lands",
-            "board.writing | board.accumulating | writes | results",
-            "board.accumulating | writes | results",
+            "board.writing | board.accumulating | writes",
+            "board.accumulating | writes",
         ),
         (
             "a load does not wait for results that land",
@@ -765,8 +765,18 @@ MUTANTS = (
         ),
         (
             "a load along rows looks at its first tile only",
-            "Mux(uop.whole, writes_any, uop.writes & has(block_write, uop.write))",
+            "Mux(uop.whole, writes_any.any(), uop.writes & has(block_write, uop.write))",
             "uop.writes & has(block_write, uop.write)",
+        ),
+        (
+            "a load along rows looks at an eighth of its tiles only",
+            "Mux(uop.whole, writes_any.any(),",
+            "Mux(uop.whole, writes_any[0],",
+        ),
+        (
+            "the uop that stays is taken for the next one",
+            "stayed.eq(stays)",
+            "stayed.eq(0)",
         ),
         (
             "a copy does not look at what it writes",
@@ -785,7 +795,7 @@ MUTANTS = (
         ),
         (
             "a claim won once is won for all tiles",
-            "sync += granted.eq(~(check.free0 | check.free_write))",
+            "sync += granted.eq(~frees)",
             "sync += granted.eq(1)",
         ),
     ),

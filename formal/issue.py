@@ -616,8 +616,8 @@ MUTANTS = (
         "age_order",
         (
             "a slot follows one that has left",
-            "follows, to_follow) & ~self.leaves",
-            "follows, to_follow)",
+            "of_next.follows) & self.older_mma",
+            "of_next.follows)",
         ),
         (
             "the first uop of a burst alone has won",

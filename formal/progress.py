@@ -210,8 +210,8 @@ MUTANTS = (
         "progress",
         (
             "a uop that was blocked is not looked at again",
-            "with m.If(again | takes):",
-            "with m.If(takes):",
+            "of_check.words.eq(clear | ~why_check.c_word)",
+            "of_check.words.eq(clear)",
         ),
     ),
     *mutants(

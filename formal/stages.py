@@ -7,6 +7,7 @@ from copy import copy
 from amaranth.hdl import Cat, Mux, Value
 
 from hdl.interfaces import InstrKind, mma_uop, slot_uop
+from hdl.issue.scoreboard import Scoreboard
 
 from .any_walk import seen_as
 from .harness import Proof
@@ -61,6 +62,8 @@ class Stages:
             f"adds{n}",
             ~u.valid[n] | (slot("adds") == walk.is_kind(InstrKind.MMA)),
         )
+        if Scoreboard.tells_late(cfg):
+            p.check(f"holds{n}", slot("holds") == (u.valid[n] | full["issued"]))
         p.check(f"is_behind{n}", slot("is_behind") == slot("behind").any())
         # The last one taken, and whether the claim that it won lasts.
         behind = self.ORDER[1:]

@@ -55,7 +55,7 @@ class Slot(wiring.Component):
     offers : there is a uop on offer: `mma`, `ldst` or `move`.
     step : it issues in this cycle.
     ends, last : the instruction's last uop is on offer or will be in the next cycle; is on offer.
-    reads, writes : claims left.
+    reads, writes : claims left, while it `holds` them.
     block_read, block_write : tiles that this slot must not yet read; write. Only the check of the
         next cycle knows them.
     results, older_mma, was_older, turns : for each other slot: what it claimed to write in the
@@ -154,22 +154,20 @@ class Slot(wiring.Component):
 
         # -- from the split counters to the check, and on --------------------------------------
         clear = Signal()  # nothing older needs the tiles of the uop that is checked
-        clear_of_tiles = Signal()
-        clear_of_words = Signal()
         passes = Signal()  # from the check to the offer
+        stays = Signal()  # in the check
         takes = Signal()  # from the split counters to the check
         m.d.comb += [
             counters.start.eq(self.start),
             counters.instr.eq(self.instr),
             counters.step.eq(takes),
             passes.eq(check_full & clear & ~spare_full),
-            takes.eq(counters.valid & (~check_full | passes)),
-            clear.eq(clear_of_tiles & clear_of_words),
+            stays.eq(check_full & ~(clear & ~spare_full)),
+            takes.eq(counters.valid & ~stays),
         ]
-        with m.If(passes):
-            m.d.sync += check_full.eq(0)
-        with m.If(takes):
-            m.d.sync += [check_full.eq(1), check.eq(counters.uop)]
+        m.d.sync += check_full.eq(stays | counters.valid)
+        with m.If(~stays):
+            m.d.sync += check.eq(counters.uop)
         m.d.comb += [
             offer.eq(Mux(turn, places[1], places[0])),
             spare.eq(Mux(turn, places[0], places[1])),
@@ -189,31 +187,39 @@ class Slot(wiring.Component):
             m.d.sync += spare_full.eq(1)
 
         # -- the check ---------------------------------------------------------------------------
-        # Of the uop that was found to be blocked, or else of the next one, while it comes here.
-        again = check_full & ~clear
-        uop = Signal(slot_uop(cfg))
-        won = Signal()  # a mma's results go to one tile after another, each in its turn
+        # Whether the uop stays there or the next one comes is known late. Both are looked at, and
+        # the next cycle chooses from what was found.
+        finding = data.StructLayout({"tiles": 1, "words": 1, "follows": len(self.ending)})
+        of_check = Signal(finding, reset_less=True)
+        of_next = Signal(finding, reset_less=True)
+        stayed = Signal()
+        to_follow = Signal.like(self.ending)  # whose last uop must go before the one checked
         m.d.comb += [
-            uop.eq(Mux(again, check, counters.uncut)),
-            won.eq(Mux(check_full & clear, ~(check.free0 | check.free_write), granted) & ~adds),
+            clear.eq(Mux(stayed, of_check.tiles & of_check.words, of_next.tiles & of_next.words)),
+            to_follow.eq(Mux(stayed, of_check.follows, of_next.follows) & self.older_mma),
         ]
-        m.d.sync += [block_read.eq(self.block_read), block_write.eq(self.block_write)]
+        m.d.sync += [
+            stayed.eq(stays),
+            block_read.eq(self.block_read),
+            block_write.eq(self.block_write),
+        ]
 
         def has(tiles, tile):
             return tiles.bit_select(tile, 1)
 
         others = range(len(self.ending))
-        operands = Signal()  # blocked, as are the following
-        target = Signal()
-        follows = Signal.like(self.ending)  # an older mma
-        results = Signal()
-        word = Signal()
-        adds_to = Signal.like(self.ending)
-        # Of a whole, whose claims stay until its end, known together with what is blocked.
-        reads_any, writes_any = Signal(), Signal()
+        # Of a whole, whose claims stay until its end, known together with what is blocked: whether
+        # any tile is, by eighths of them all.
+        size = -(-cfg.all_tiles // 8)
+
+        def eighths(tiles):
+            return Cat(tiles[n : n + size].any() for n in range(0, cfg.all_tiles, size))
+
+        reads_any = Signal(8, reset_less=True)
+        writes_any = Signal(8, reset_less=True)
         m.d.sync += [
-            reads_any.eq((reads & self.block_read).any()),
-            writes_any.eq((writes & self.block_write).any()),
+            reads_any.eq(eighths(reads & self.block_read)),
+            writes_any.eq(eighths(writes & self.block_write)),
         ]
 
         def blocked(uop):
@@ -221,11 +227,11 @@ class Slot(wiring.Component):
             return Cat(
                 Mux(
                     uop.whole,
-                    reads_any,
+                    reads_any.any(),
                     (uop.reads0 & has(block_read, uop.read0))
                     | (uop.reads1 & has(block_read, uop.read1)),
                 ),
-                Mux(uop.whole, writes_any, uop.writes & has(block_write, uop.write)),
+                Mux(uop.whole, writes_any.any(), uop.writes & has(block_write, uop.write)),
             )
 
         def adds_to_of(uop):
@@ -245,36 +251,45 @@ class Slot(wiring.Component):
             )
             return uop.new_c & missed.any()
 
-        m.d.comb += [
-            # Of both uops it may be, as which one it is is known late.
-            Cat(operands, target).eq(Mux(again, blocked(check), blocked(counters.uncut))),
-            adds_to.eq(Mux(again, adds_to_of(check), adds_to_of(counters.uncut))),
-            follows.eq((adds_to & self.older_mma) | Mux(self.transposes, self.turns, 0)),
-            results.eq((follows & ~self.ending).any()),
-            self.word[0].eq(self._mma(check).c),
-            self.word[1].eq(self._mma(counters.uncut).c),
-            word.eq(Mux(again, word_waits(check, 0), word_waits(counters.uncut, 1))),
-        ]
-        with m.If(again | takes):
-            m.d.sync += [
-                clear_of_tiles.eq((won | ~(operands | target)) & ~results),
-                clear_of_words.eq(~word),
+        def look(uop, number, won, name):
+            """Why it may not issue, and which older mma it follows."""
+            why = Signal(mma_waits(), name=f"{name}_why")
+            follows = Signal.like(self.ending, name=f"{name}_follows")
+            operands, target = blocked(uop)
+            turns = Mux(self.transposes, self.turns, 0)
+            m.d.comb += [
+                self.word[number].eq(self._mma(uop).c),
+                follows.eq((adds_to_of(uop) & self.older_mma) | turns),
+                why.operands.eq(operands & ~won),
+                why.c_tile.eq((target & ~won) | (follows & ~self.ending).any()),
+                why.c_word.eq(word_waits(uop, number)),
             ]
+            return why, follows
+
+        # A mma's results go to one tile after another, each in its turn.
+        frees = check.free0 | check.free_write
+        won = granted & ~adds
+        next_won = Mux(check_full, ~frees, granted) & ~adds
+        why_check, check_follows = look(check, 0, won, "check")
+        why_next, next_follows = look(counters.uncut, 1, next_won, "next")
+        # What was found to be clear stays so.
+        m.d.sync += [
+            of_check.tiles.eq(clear | ~(why_check.operands | why_check.c_tile)),
+            of_check.words.eq(clear | ~why_check.c_word),
+            of_check.follows.eq(Mux(clear, to_follow, check_follows)),
+            of_next.tiles.eq(~(why_next.operands | why_next.c_tile)),
+            of_next.words.eq(~why_next.c_word),
+            of_next.follows.eq(next_follows),
+        ]
         with m.If(passes):
-            m.d.sync += granted.eq(~(check.free0 | check.free_write))
+            m.d.sync += granted.eq(~frees)
 
         # -- the offer -----------------------------------------------------------------------------
-        # For each other slot: its last uop must go before the uop that is checked; before this one.
-        to_follow = Signal.like(self.ending)
-        behind = Signal.like(self.ending)
+        behind = Signal.like(self.ending)  # for each other slot, its last uop must go first
         behind_next = Signal.like(behind)
         is_behind = Signal()
         m.d.comb += behind_next.eq((behind | Mux(passes, to_follow, 0)) & ~self.leaves)
-        m.d.sync += [
-            to_follow.eq(Mux(again | takes, follows, to_follow) & ~self.leaves),
-            behind.eq(behind_next),
-            is_behind.eq(behind_next.any()),
-        ]
+        m.d.sync += [behind.eq(behind_next), is_behind.eq(behind_next.any())]
 
         # A word that was held is read anew once another slot's uop came between, and not before
         # this slot's own result is in it.
@@ -292,7 +307,7 @@ class Slot(wiring.Component):
             self.ready.eq(offer_full & ~(held_c & missed) & ~is_behind),
             self.offers.eq(offer_full),
             self.last.eq(valid & ~counters.busy & ~check_full & offer_full & ~spare_full),
-            self.ends.eq(valid & ~counters.busy & ~spare_full & (~check_full | passes)),
+            self.ends.eq(valid & ~counters.busy & ~spare_full & ~stays),
             self.recent.eq(
                 Mux(offer_full, 1 << self._mma(offer).c.block, 0)
                 | Mux(check_full, 1 << self._mma(check).c.block, 0)
@@ -306,14 +321,19 @@ class Slot(wiring.Component):
 
         # -- the instruction -----------------------------------------------------------------------
         was_issued = Signal()
-        holds = (valid | was_issued) if Scoreboard.tells_late(cfg) else valid
+        if Scoreboard.tells_late(cfg):
+            # A register of its own, as much hangs on it: it is `valid | was_issued`.
+            holds = Signal()
+            m.d.sync += holds.eq(Mux(valid, offer_full | check_full | counters.busy, self.start))
+        else:
+            holds = valid
         m.d.comb += [
             self.valid.eq(valid),
             self.holds.eq(holds),
             self.kinds.eq(kinds),
             self.adds.eq(adds),
-            self.reads.eq(Mux(holds, reads, 0)),
-            self.writes.eq(Mux(holds, writes, 0)),
+            self.reads.eq(reads),
+            self.writes.eq(writes),
         ]
 
         # Claims are given up a cycle later, so that the choice among slots ends in few registers.
@@ -350,14 +370,15 @@ class Slot(wiring.Component):
 
         # -- for those who watch -------------------------------------------------------------------
         # A uop that was blocked is told to wait for that until it issues.
+        again = check_full & ~clear
+        uop = Signal(slot_uop(cfg))
         why = Signal.like(self.waits)
         free = Signal()
         told = Signal.like(self.waits)
         m.d.comb += [
+            uop.eq(Mux(again, check, counters.uncut)),
+            why.eq(Mux(again, why_check, why_next)),
             free.eq(~why.as_value().any()),
-            why.operands.eq(operands & ~won),
-            why.c_tile.eq((target & ~won) | results),
-            why.c_word.eq(word),
             self.waits.eq(Mux(is_mma & ~offer_full & again & ~free, why, told)),
         ]
         with m.If(self.step):

@@ -210,29 +210,26 @@ class Slots(wiring.Component):
             others = [q for q in range(count) if q != index]
             before = {q: older[index][q] & slots[q].valid for q in others}
             claims = {q: older[index][q] & slots[q].holds for q in others}
-            writes = Signal(cfg.all_tiles, name=f"older_writes{index}")
-            results = Signal(cfg.all_tiles, name=f"older_results{index}")
-            reads = Signal(cfg.all_tiles, name=f"older_reads{index}")
             mma = {q: slots[q].kinds[InstrKind.MMA.value] for q in others}
-            results_of = {q: Mux(claims[q] & mma[q], slots[q].writes, 0) for q in others}
+            writes = Signal(cfg.all_tiles, name=f"older_writes{index}")
+            blocks = Signal(cfg.all_tiles, name=f"older_blocks{index}")
+            reads = Signal(cfg.all_tiles, name=f"older_reads{index}")
             if others:
+                # Results of older mma are the word list's business, not a reason to wait.
+                waits = {q: claims[q] & ~(slot.adds & mma[q]) for q in others}
                 m.d.comb += [
-                    writes.eq(
-                        _or_all([Mux(claims[q] & ~mma[q], slots[q].writes, 0) for q in others])
-                    ),
-                    results.eq(_or_all(list(results_of.values()))),
+                    writes.eq(_or_all([Mux(claims[q], slots[q].writes, 0) for q in others])),
+                    blocks.eq(_or_all([Mux(waits[q], slots[q].writes, 0) for q in others])),
                     reads.eq(_or_all([Mux(claims[q], slots[q].reads, 0) for q in others])),
                 ]
             m.d.comb += [
-                slot.block_read.eq(board.writing | board.accumulating | writes | results),
-                # Results of older mma are the word list's business, not a reason to wait.
+                slot.block_read.eq(board.writing | board.accumulating | writes),
                 slot.block_write.eq(
                     board.writing
                     | board.reading
-                    | writes
+                    | blocks
                     | reads
                     | Mux(slot.kinds[InstrKind.MMA.value], 0, board.accumulating)
-                    | Mux(slot.adds, 0, results)
                 ),
                 *(
                     board.word[CHECKED * index + number].eq(slot.word[number])
