@@ -494,10 +494,13 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     # The next mma uop is announced.
     mma = u.dut.mma
     waits = p.signal(mma.valid & ~mma.ready, "mma_waits")
-    comes = p.past(u.dut.mma_comes & ~waits, "mma_came")
-    announced = p.past(Value.cast(u.dut.mma_next), "mma_announced")
-    p.check("announced", mma.valid == (comes | p.past(waits, "mma_waited")))
-    p.check("announced_uop", ~comes | (Value.cast(mma.payload) == announced))
+    told = u.dut.mma_coming
+    p.check("announced_one", ((told & (told - 1)) == 0) & (~waits | (told == 0)))
+    p.check("announced", mma.valid == p.past(waits | told.any(), "mma_told"))
+    for n in range(count):
+        offered = p.past(Value.cast(u.dut.mma_offers[n]), f"mma_offered{n}")
+        came = p.past(told[n], f"mma_came{n}")
+        p.check(f"announced_uop{n}", ~came | (Value.cast(mma.payload) == offered))
     p.cover("three_kinds", u.valid.all() & quiet)
     p.cover("younger_first", (u.grants["load"] & ~Cat(oldest)).any())
     p.cover("burst", inside("load_locked").any() & u.valid.all())
@@ -596,7 +599,7 @@ MUTANTS = (
         ("who comes after a slot was taken anew is older", "age.eq(age & ~chosen)", "age.eq(age)"),
         (
             "the lowest slot goes first",
-            "requests[index] & ~(requests & older[index]).any()",
+            "requests[index] & ~(offering & rival).any()",
             "requests[index] & ~requests[:index].any()",
         ),
         ("another slot breaks a burst", "open_.eq(~next_uop.more)", "open_.eq(1)"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..activity import MAC_STATES
@@ -38,8 +38,8 @@ class Slots(wiring.Component):
     -------
     instrs : checked instructions, in program order; taken while a slot is free.
     mma, load, store, move : uops to the units. A transfer on `mma` is the operand read.
-    mma_comes, mma_next : the mma uop that stands at the port in the next cycle, unless there is one
-        that is not taken in this one.
+    mma_offers, mma_coming : what each slot has for `mma`; whose stands at that port in the next
+        cycle, one-hot, or of nobody: then none does, or the one that was there. Known late.
     skip, skipped : hold back the next mma uop, so that a starving request finds a gap; done.
     load_retired, load_retired_tile : a load uop's write is done.
     store_reading{0,1}, store_reading_tile{0,1} : the store pipe has a row still to read.
@@ -66,8 +66,8 @@ class Slots(wiring.Component):
         members = {
             "instrs": In(stream.Signature(instr(cfg))),
             "mma": Out(stream.Signature(mma_uop(cfg))),
-            "mma_comes": Out(1),
-            "mma_next": Out(mma_uop(cfg)),
+            "mma_offers": Out(data.ArrayLayout(mma_uop(cfg), cfg.slots)),
+            "mma_coming": Out(cfg.slots),
             "load": Out(stream.Signature(ldst_uop(cfg))),
             "store": Out(stream.Signature(ldst_uop(cfg))),
             "move": Out(stream.Signature(move_uop(cfg))),
@@ -120,6 +120,8 @@ class Slots(wiring.Component):
 
         # -- one issue register a unit, filled by the oldest ready slot ----------------------
         def pick(name, kind, port, layout, payload_of, *, hold=0, burst=False):
+            wanting = Signal(count, name=f"{name}_wanting")
+            offering = Signal(count, name=f"{name}_offering")
             requests = Signal(count, name=f"{name}_requests")
             chosen = Signal(count, name=f"{name}_chosen")
             grants = Signal(count, name=f"{name}_grants")
@@ -127,10 +129,25 @@ class Slots(wiring.Component):
             open_ = Signal(name=f"{name}_open", init=1)
             for index, slot in enumerate(slots):
                 turn = open_ | locked[index]
-                m.d.comb += requests[index].eq(slot.kinds[kind.value] & slot.ready & turn)
-            m.d.comb += chosen.eq(
-                Cat(requests[index] & ~(requests & older[index]).any() for index in range(count))
-            )
+                m.d.comb += [
+                    wanting[index].eq(slot.kinds[kind.value]),
+                    offering[index].eq(slot.ready & turn),
+                ]
+            # Who is older and wants the same stands long before there is a uop of either.
+            rivals = []
+            for index, age in enumerate(older):
+                rival = Signal(count, name=f"{name}_rivals{index}", reset_less=True)
+                m.d.sync += rival.eq(age & wanting)
+                rivals.append(rival)
+            m.d.comb += [
+                requests.eq(wanting & offering),
+                chosen.eq(
+                    Cat(
+                        requests[index] & ~(offering & rival).any()
+                        for index, rival in enumerate(rivals)
+                    )
+                ),
+            ]
             full = Signal(name=f"{name}_full")
             uop = Signal(layout, name=f"{name}_uop", reset_less=True)
             space = Signal(name=f"{name}_space")
@@ -157,9 +174,9 @@ class Slots(wiring.Component):
                         locked.eq(Mux(next_uop.more, grants, 0)),
                         open_.eq(~next_uop.more),
                     ]
-            return grants, full, uop, locked, chosen, next_uop
+            return grants, full, uop, locked
 
-        mma_grants, mma_full, mma_next, mma_locked, mma_chosen, mma_coming = pick(
+        mma_grants, mma_full, mma_next, mma_locked = pick(
             "mma",
             InstrKind.MMA,
             self.mma,
@@ -168,18 +185,18 @@ class Slots(wiring.Component):
             hold=self.skip,
             burst=cfg.has_words,
         )
-        load_grants, load_full, load_uop, *_ = pick(
+        load_grants, load_full, load_uop, _ = pick(
             "load", InstrKind.LOAD, self.load, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        store_grants, store_full, store_uop, *_ = pick(
+        store_grants, store_full, store_uop, _ = pick(
             "store", InstrKind.STORE, self.store, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        move_grants, move_full, move_next, *_ = pick(
+        move_grants, move_full, move_next, _ = pick(
             "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move, burst=True
         )
         m.d.comb += [
-            self.mma_comes.eq(mma_chosen.any() & ~self.skip),
-            self.mma_next.eq(mma_coming),
+            self.mma_coming.eq(mma_grants),
+            *(self.mma_offers[index].eq(slot.mma) for index, slot in enumerate(slots)),
         ]
         mac_go = mma_full & self.mma.ready
         last_mma = Signal(count)
