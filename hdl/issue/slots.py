@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..activity import MAC_STATES
 from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
+from ..l2.buffer import StreamBuffer
 from .scoreboard import Scoreboard
 from .slot import CHECKED, Slot, mma_waits
 
@@ -80,7 +81,7 @@ class Slots(wiring.Component):
         for place in range(Scoreboard.STORES - 1):
             members[f"store_reading{place}"] = In(1)
             members[f"store_reading_tile{place}"] = In(tile)
-        for stage in range(Scoreboard.MOVE_STAGES - 1):
+        for stage in range(Scoreboard.MOVE_STAGES):
             members[f"move_writing{stage}"] = In(1)
             members[f"move_write_tile{stage}"] = In(tile)
         if activity:
@@ -119,7 +120,7 @@ class Slots(wiring.Component):
             m.d.comb += [slot.start.eq(start), slot.instr.eq(self.instrs.payload)]
 
         # -- one issue register a unit, filled by the oldest ready slot ----------------------
-        def pick(name, kind, port, layout, payload_of, *, hold=0, burst=False):
+        def pick(name, kind, port, layout, payload_of, *, hold=0, burst=False, places=None):
             wanting = Signal(count, name=f"{name}_wanting")
             offering = Signal(count, name=f"{name}_offering")
             requests = Signal(count, name=f"{name}_requests")
@@ -149,10 +150,9 @@ class Slots(wiring.Component):
                 ),
             ]
             full = Signal(name=f"{name}_full")
-            uop = Signal(layout, name=f"{name}_uop", reset_less=True)
+            uop = Signal(layout, name=f"{name}_uop", reset_less=places is None)
             space = Signal(name=f"{name}_space")
             m.d.comb += [
-                space.eq(~full | port.ready),
                 grants.eq(Mux(space & ~hold, chosen, 0)),
                 port.valid.eq(full),
                 port.payload.eq(uop),
@@ -166,8 +166,19 @@ class Slots(wiring.Component):
                     ]
                 )
             )
-            with m.If(space):
-                m.d.sync += [full.eq(grants.any()), uop.eq(next_uop)]
+            if places is None:
+                m.d.comb += space.eq(~full | port.ready)
+                with m.If(space):
+                    m.d.sync += [full.eq(grants.any()), uop.eq(next_uop)]
+            else:
+                m.d.comb += [
+                    space.eq(places.i.ready),
+                    places.i.valid.eq(grants.any()),
+                    places.i.payload.eq(next_uop),
+                    places.o.ready.eq(port.ready),
+                    full.eq(places.o.valid),
+                    uop.eq(places.o.payload),
+                ]
             if burst:
                 with m.If(grants.any()):
                     m.d.sync += [
@@ -191,8 +202,16 @@ class Slots(wiring.Component):
         store_grants, store_full, store_uop, _ = pick(
             "store", InstrKind.STORE, self.store, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
+        # Whether a move is read is known late, so it has a second place to wait in.
+        m.submodules.moves = moves = StreamBuffer(move_uop(cfg))
         move_grants, move_full, move_next, _ = pick(
-            "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move, burst=True
+            "move",
+            InstrKind.MOVE,
+            self.move,
+            move_uop(cfg),
+            lambda s: s.move,
+            burst=True,
+            places=moves,
         )
         m.d.comb += [
             self.mma_coming.eq(mma_grants),
@@ -291,10 +310,6 @@ class Slots(wiring.Component):
             board.load_retired_tile.eq(self.load_retired_tile),
             board.store_waiting0.eq(store_full),
             board.store_tile0.eq(store_uop.tile),
-            board.move_reading.eq(move_full & move_next.read),
-            board.move_read_tile.eq(move_next.src.tile),
-            board.move_writing0.eq(move_full & move_next.write),
-            board.move_write_tile0.eq(move_next.dst.tile),
             self.idle.eq(~valid.any() & board.idle),
         ]
         for place in range(Scoreboard.STORES - 1):
@@ -306,14 +321,20 @@ class Slots(wiring.Component):
                     getattr(self, f"store_reading_tile{place}")
                 ),
             ]
-        for stage in range(Scoreboard.MOVE_STAGES - 1):
+        for place, (waits, uop) in enumerate(
+            [(move_full, move_next), (moves.spare_valid, moves.spare)]
+        ):
             m.d.comb += [
-                getattr(board, f"move_writing{stage + 1}").eq(
-                    getattr(self, f"move_writing{stage}")
-                ),
-                getattr(board, f"move_write_tile{stage + 1}").eq(
-                    getattr(self, f"move_write_tile{stage}")
-                ),
+                getattr(board, f"move_reading{place}").eq(waits & uop.read),
+                getattr(board, f"move_read_tile{place}").eq(uop.src.tile),
+                getattr(board, f"move_writing{place}").eq(waits & uop.write),
+                getattr(board, f"move_write_tile{place}").eq(uop.dst.tile),
+            ]
+        for stage in range(Scoreboard.MOVE_STAGES):
+            at = Scoreboard.MOVES + stage
+            m.d.comb += [
+                getattr(board, f"move_writing{at}").eq(getattr(self, f"move_writing{stage}")),
+                getattr(board, f"move_write_tile{at}").eq(getattr(self, f"move_write_tile{stage}")),
             ]
         if self.activity:
             m.d.comb += self.mac_state.eq(
