@@ -10,7 +10,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Mux, Signal, Value
 
 from hdl.config import Config
-from hdl.interfaces import InstrKind, tile_word
+from hdl.interfaces import InstrKind, move_uop, tile_word
 from hdl.issue.scoreboard import Scoreboard
 
 from .harness import Proof
@@ -57,6 +57,7 @@ class Pair:
     reads, writes : X's and Y's accesses to the word in this cycle.
     slot : one-hot, where each of the two waits; clear before and after.
     owner : whether the uop in an issue register is of X, of Y.
+    moves : the places of moves that wait for their read: whether one does, which, and its owners.
     """
 
     def __init__(self, cfg: Config, *, mac_depth: int, loop: int, walks: bool, rules: bool = True):
@@ -102,11 +103,23 @@ class Pair:
         self.owner = {}
         for name in u.KINDS:
             self.owner[name] = [Signal(name=f"{name}_of_{who}") for who in _WHO]
-            with m.If(u.grants[name].any()):
-                m.d.sync += [
-                    self.owner[name][who].eq((u.grants[name] & self.slot[who]).any())
-                    for who in (_X, _Y)
-                ]
+            new = [(u.grants[name] & self.slot[who]).any() for who in (_X, _Y)]
+            if name != "move":
+                with m.If(u.grants[name].any()):
+                    m.d.sync += [a.eq(b) for a, b in zip(self.owner[name], new, strict=True)]
+        # Moves have a second place, and `new` is of theirs.
+        moves = u.inside.part("moves")
+        spare_valid, spare = moves("spare_valid"), moves("spare", move_uop(self.cfg))
+        owner, spare_owner = self.owner["move"], [Signal(name=f"spare_of_{who}") for who in _WHO]
+        self.moves = [
+            (u.dut.move.valid, u.dut.move.payload, owner),
+            (spare_valid, spare, spare_owner),
+        ]
+        for who in (_X, _Y):
+            with m.If(~spare_valid):
+                m.d.sync += spare_owner[who].eq(new[who])
+            with m.If(~u.dut.move.valid | u.dut.move.ready):
+                m.d.sync += owner[who].eq(Mux(spare_valid, spare_owner[who], new[who]))
 
     def _mma(self) -> None:
         """Operands are read when the uop goes, C later, the result is written later still."""
@@ -198,7 +211,7 @@ class Pair:
         """Read when the uop goes, written some cycles later."""
         u, p, m = self.u, self.p, self.p.m
         uop = u.dut.move.payload
-        stages = Scoreboard.MOVE_STAGES - 1
+        stages = Scoreboard.MOVE_STAGES
         going = _Chain(p, u.goes["move"] & uop.write, stages, "moving")
         tile = uop.dst.tile
         self.move_gone = []
@@ -318,6 +331,12 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
         p.check(f"{name}_of_one", ~(x & y & full[name]))
         p.check(f"{name}_of_seen", ~(full[name] & y) | pair.seen[_Y])
         p.check(f"{name}_of_seen_x", ~(full[name] & x) | pair.seen[_X])
+    spare_valid, _, (spare_x, spare_y) = pair.moves[1]
+    p.check("spare_waits", ~spare_valid | full["move"])
+    p.check("spare_ready", inside.part("moves")("ready") == ~spare_valid)
+    p.check("spare_of_one", ~(spare_x & spare_y & spare_valid))
+    p.check("spare_of_seen", ~(spare_valid & spare_y) | pair.seen[_Y])
+    p.check("spare_of_seen_x", ~(spare_valid & spare_x) | pair.seen[_X])
 
     # -- the scoreboard knows what is in flight ------------------------------------------------
     board = inside.part("scoreboard")
@@ -362,7 +381,7 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
         p.check(f"row{n}_is_here", ~pair.row_here[n] | (pair.row_tile[n] == tile))
         p.check(f"row{n}_in_order", ~pair.row_waits[n] | Cat(pair.row_waits[:n]).all())
     for who in (_X, _Y):
-        for age in range(1, Scoreboard.MOVE_STAGES):
+        for age in range(1, Scoreboard.MOVE_STAGES + 1):
             p.check(
                 f"{_WHO[who]}_moving{age}",
                 (~pair.move_gone[who].at[age] | pair.moving_here[age - 1])
@@ -380,21 +399,31 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
             for n in range(ROWS)
         ).any()
 
+    def moves_of(who: int, condition) -> Value:
+        """A move that waits for its read is like that."""
+        return Cat(there & of[who] & condition(uop) for there, uop, of in pair.moves).any()
+
+    def reads_tile(uop) -> Value:
+        return uop.read & (uop.src.tile == tile)
+
+    def writes_tile(uop) -> Value:
+        return uop.write & (uop.dst.tile == tile)
+
     claims_read = in_slots(_X, lambda n: bit(slots[n]("reads")))
     claims_write = in_slots(_X, lambda n: bit(slots[n]("writes")))
-    mma, load, store, move = (uops[name] for name in u.KINDS)
+    mma, load, store, _ = (uops[name] for name in u.KINDS)
     early_reads = p.signal(
         (of_x("mma") & ((mma.a.tile == tile) | (mma.b_tile == tile)))
         | (of_x("store") & (store.tile == tile))
         | rows_of(_X)
-        | (of_x("move") & move.read & (move.src.tile == tile)),
+        | moves_of(_X, reads_tile),
         "x_early_reads",
     )
     late_writes = p.signal(
         (of_x("load") & (load.tile == tile))
         | Cat(out[n] & pair.load_of[n][_X] for n in range(LOADS)).any()
-        | (of_x("move") & move.write & (move.dst.tile == tile))
-        | pair.move_gone[_X].any(1, Scoreboard.MOVE_STAGES - 1),
+        | moves_of(_X, writes_tile)
+        | pair.move_gone[_X].any(1, Scoreboard.MOVE_STAGES),
         "x_late_writes",
     )
     waits_mma = p.signal(of_x("mma") & (mma.c.tile == tile), "x_mma_waits")
@@ -421,15 +450,14 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
             ("accumulating", of_x("mma") & (mma.c.tile == tile), "writes"),
             (
                 "writing",
-                (of_x("load") & (load.tile == tile))
-                | (of_x("move") & move.write & (move.dst.tile == tile)),
+                (of_x("load") & (load.tile == tile)) | moves_of(_X, writes_tile),
                 "writes",
             ),
             (
                 "reading",
                 (of_x("mma") & ((mma.a.tile == tile) | (mma.b_tile == tile)))
                 | (of_x("store") & (store.tile == tile))
-                | (of_x("move") & move.read & (move.src.tile == tile)),
+                | moves_of(_X, reads_tile),
                 "reads",
             ),
         ):
@@ -631,13 +659,12 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     y_store = full["store"] & pair.owner["store"][_Y] & (store.tile == tile)
     y_row = rows_of(_Y)
     p.check("y_storing_reads", ~(y_store | y_row) | near["read"])
-    y_move = full["move"] & pair.owner["move"][_Y]
-    p.check("y_moving_reads", ~(y_move & move.read & (move.src.tile == tile)) | near["read"])
+    p.check("y_moving_reads", ~moves_of(_Y, reads_tile) | near["read"])
     y_writes = (
         (full["load"] & pair.owner["load"][_Y] & (load.tile == tile))
         | Cat(out[n] & pair.load_of[n][_Y] for n in range(LOADS)).any()
-        | (y_move & move.write & (move.dst.tile == tile))
-        | pair.move_gone[_Y].any(1, Scoreboard.MOVE_STAGES - 1)
+        | moves_of(_Y, writes_tile)
+        | pair.move_gone[_Y].any(1, Scoreboard.MOVE_STAGES)
     )
     p.check("y_writing_writes", ~y_writes | near["write"])
     p.check("y_near_is_seen", pair.seen[_Y] | ~(near["read"] | near["write"] | adds))

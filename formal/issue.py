@@ -71,7 +71,8 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     counts = Cat(inside(f"loads{n}") for n in range(cfg.all_tiles))
     p.check("counted", counts.word_select(tile, len(inside("loads0"))) == out)
     moving = Value.cast(0)
-    for stage in range(Scoreboard.MOVE_STAGES):
+    stages = range(Scoreboard.MOVES + Scoreboard.MOVE_STAGES)
+    for stage in stages:
         here = getattr(dut, f"move_write_tile{stage}") == tile
         moving = moving | (getattr(dut, f"move_writing{stage}") & here)
     writes = told((out != 0) | load_waits | moving, "writes")
@@ -81,14 +82,17 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     for stage in range(Scoreboard.STORES):
         here = getattr(dut, f"store_tile{stage}") == tile
         reading = reading | (getattr(dut, f"store_waiting{stage}") & here)
-    reading = reading | (dut.move_reading & (dut.move_read_tile == tile))
+    for place in range(Scoreboard.MOVES):
+        here = getattr(dut, f"move_read_tile{place}") == tile
+        reading = reading | (getattr(dut, f"move_reading{place}") & here)
     p.check("reading", dut.reading.bit_select(tile, 1) == told(reading, "reads"))
     p.check(
         "idle_is_quiet",
         ~dut.idle | ~(busy | load_waits | moving | reading | Cat(any_landing).any()),
     )
-    others = Cat(getattr(dut, f"move_writing{stage}") for stage in range(Scoreboard.MOVE_STAGES))
-    others = Cat(others, dut.mac_waiting, dut.load_waiting, dut.move_reading)
+    others = Cat(getattr(dut, f"move_writing{stage}") for stage in stages)
+    others = Cat(others, *(getattr(dut, f"move_reading{n}") for n in range(Scoreboard.MOVES)))
+    others = Cat(others, dut.mac_waiting, dut.load_waiting)
     others = Cat(others, *(getattr(dut, f"store_waiting{n}") for n in range(Scoreboard.STORES)))
     p.check("quiet_is_idle", dut.idle | others.any() | Cat(any_landing).any())
     for n in range(cfg.all_tiles):
@@ -417,7 +421,7 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     u = Units(cfg, mac_depth=mac_depth, loop=loop, walks=True)
     p, m, dut, inside = u.p, u.p.m, u.dut, u.inside
     count = cfg.slots
-    for stage in range(Scoreboard.MOVE_STAGES - 1):
+    for stage in range(Scoreboard.MOVE_STAGES):
         m.d.comb += [
             getattr(dut, f"move_writing{stage}").eq(p.any(1, f"move_writing{stage}")),
             getattr(dut, f"move_write_tile{stage}").eq(p.any(cfg.tile_bits, f"move_tile{stage}")),
@@ -494,10 +498,13 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     # The next mma uop is announced.
     mma = u.dut.mma
     waits = p.signal(mma.valid & ~mma.ready, "mma_waits")
-    comes = p.past(u.dut.mma_comes & ~waits, "mma_came")
-    announced = p.past(Value.cast(u.dut.mma_next), "mma_announced")
-    p.check("announced", mma.valid == (comes | p.past(waits, "mma_waited")))
-    p.check("announced_uop", ~comes | (Value.cast(mma.payload) == announced))
+    told = u.dut.mma_coming
+    p.check("announced_one", ((told & (told - 1)) == 0) & (~waits | (told == 0)))
+    p.check("announced", mma.valid == p.past(waits | told.any(), "mma_told"))
+    for n in range(count):
+        offered = p.past(Value.cast(u.dut.mma_offers[n]), f"mma_offered{n}")
+        came = p.past(told[n], f"mma_came{n}")
+        p.check(f"announced_uop{n}", ~came | (Value.cast(mma.payload) == offered))
     p.cover("three_kinds", u.valid.all() & quiet)
     p.cover("younger_first", (u.grants["load"] & ~Cat(oldest)).any())
     p.cover("burst", inside("load_locked").any() & u.valid.all())
@@ -596,7 +603,7 @@ MUTANTS = (
         ("who comes after a slot was taken anew is older", "age.eq(age & ~chosen)", "age.eq(age)"),
         (
             "the lowest slot goes first",
-            "requests[index] & ~(requests & older[index]).any()",
+            "requests[index] & ~(offering & rival).any()",
             "requests[index] & ~requests[:index].any()",
         ),
         ("another slot breaks a burst", "open_.eq(~next_uop.more)", "open_.eq(1)"),

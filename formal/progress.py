@@ -113,6 +113,9 @@ def progress(cfg: Config, *, mac_depth: int, loop: int, bound: int | None = None
     for name in ("load", "store", "move"):
         locked = u.locked(name)
         more = u.ports[name].payload.more
+        if name == "move":  # of the younger one that waits
+            waits, spare, _ = pair.moves[1]
+            more = Mux(waits, spare.more, more)
         left = Signal(range(_BURST + 1), name=f"{name}_burst_left", init=_BURST)
         grants = u.grants[name].any()
         with m.If(grants):

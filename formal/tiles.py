@@ -43,10 +43,25 @@ def tile_file(cfg: Config) -> Proof:
 
     # -- operands, C and the result are announced a cycle before -------------------------------
     p.assume("no_move_beside_a", ~(dut.move.valid & dut.a.valid))
-    for name in ("a", "b", "c", "result"):
+    chosen = dut.reads_chosen
+    p.assume("one_is_chosen", (chosen & (chosen - 1)) == 0)
+    nexts = {
+        "c": (dut.c_next, dut.c_next_tile),
+        "result": (dut.result_next, dut.result_next_tile),
+    }
+    for name in "ab":
+        options = [
+            (chosen[n] & dut.reads_next[n][name], dut.reads_next[n][f"{name}_tile"])
+            for n in range(len(chosen))
+        ]
+        tile_next = Value.cast(0)
+        for valid, tile_of in options:
+            tile_next = Mux(valid, tile_of, tile_next)
+        nexts[name] = Cat(valid for valid, _ in options).any(), tile_next
+    for name, (comes, tile_next) in nexts.items():
         port = getattr(dut, name)
-        told = p.past(getattr(dut, f"{name}_next"), f"{name}_told")
-        told_tile = p.past(getattr(dut, f"{name}_next_tile"), f"{name}_told_tile")
+        told = p.past(comes, f"{name}_told")
+        told_tile = p.past(tile_next, f"{name}_told_tile")
         p.assume(f"{name}_told", port.valid == told)
         p.assume(f"{name}_told_where", ~told | (port.addr.tile == told_tile))
         p.check(f"{name}_hits", inside(f"{name}_hits") == Mux(told, 1 << bank(told_tile), 0))
@@ -241,6 +256,16 @@ MUTANTS = (
             "a store is not seen by a move",
             'places["move"] & two_of(b, c, store)',
             'places["move"] & b & c',
+        ),
+        (
+            "B is not told of C",
+            "Cat(a_next, b_next, a_next & c_next)",
+            "Cat(a_next, b_next, 0)",
+        ),
+        (
+            "who is not chosen reads all the same",
+            "Mux(self.reads_chosen[index], option, 0)",
+            "Mux(index == 0, option, 0)",
         ),
         (
             "B beside C takes the data of port 0",

@@ -136,14 +136,13 @@ class Core(wiring.Component):
             move.mac_next_tile.eq(mac.result_next_tile),
             tilefile.result_next.eq(move.result_next),
             tilefile.result_next_tile.eq(move.result_next_tile),
-            operands.next_comes.eq(slots.mma_comes),
-            operands.next_uop.eq(slots.mma_next),
+            operands.offers.eq(slots.mma_offers),
+            operands.grants.eq(slots.mma_coming),
+            tilefile.reads_next.eq(operands.reads_next),
+            tilefile.reads_chosen.eq(operands.reads_chosen),
             tilefile.c_next.eq(mac.c_next),
             tilefile.c_next_tile.eq(mac.c_next_tile),
         ]
-
-        for name in ("a_next", "a_next_tile", "b_next", "b_next_tile"):
-            m.d.comb += getattr(tilefile, name).eq(getattr(operands, name))
 
         # -- the 15-cycle rule ------------------------------------------------------------------
         m.d.comb += [

@@ -38,6 +38,7 @@ __all__ = [
     "mma_uop",
     "move_fields",
     "move_uop",
+    "operand_reads",
     "point_uop",
     "result_write",
     "row_write",
@@ -137,6 +138,11 @@ def tile_word(cfg: Config) -> data.StructLayout:
 def tile_row(cfg: Config) -> data.StructLayout:
     """Address of one row of a tile."""
     return data.StructLayout({"tile": cfg.tile_bits, "row": cfg.rows_log2})
+
+
+def operand_reads(cfg: Config) -> data.StructLayout:
+    """Whether A and B read words in a cycle, and of which tiles."""
+    return data.StructLayout({"a": 1, "a_tile": cfg.tile_bits, "b": 1, "b_tile": cfg.tile_bits})
 
 
 class ReadPort(wiring.Signature):

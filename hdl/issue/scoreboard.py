@@ -34,8 +34,8 @@ class Scoreboard(wiring.Component):
     load_waiting, load_tile : the load uop in the issue register; `load_go` : it leaves it.
     load_retired, load_retired_tile : its write was done.
     store_waiting{0..2}, store_tile{0..2} : store uops whose row was not read yet.
-    move_reading, move_read_tile : a move uop not yet read.
-    move_writing{0..3}, move_write_tile{0..3} : move uops not yet written.
+    move_reading{0,1}, move_read_tile{0,1} : move uops not yet read.
+    move_writing{0..4}, move_write_tile{0..4} : move uops not yet written.
     word, word_busy : C words; checked now, it would miss a result in flight.
     writing : tiles that something in flight will write, mma results apart. This and the next two
         come a cycle later where `tells_late`.
@@ -47,7 +47,10 @@ class Scoreboard(wiring.Component):
     """
 
     STORES = 3
-    MOVE_STAGES = 4
+    MOVES = 2
+    """Move uops that wait for their read."""
+    MOVE_STAGES = 3
+    """Cycles from that on in which one is told of."""
     WORD_LATENCY = 3
     """Likewise of words."""
 
@@ -82,8 +85,6 @@ class Scoreboard(wiring.Component):
             "load_go": In(1),
             "load_retired": In(1),
             "load_retired_tile": In(tile),
-            "move_reading": In(1),
-            "move_read_tile": In(tile),
             "word": In(data.ArrayLayout(tile_word(cfg), words)),
             "word_busy": Out(words),
             "writing": Out(cfg.all_tiles),
@@ -94,7 +95,10 @@ class Scoreboard(wiring.Component):
         for stage in range(self.STORES):
             members[f"store_waiting{stage}"] = In(1)
             members[f"store_tile{stage}"] = In(tile)
-        for stage in range(self.MOVE_STAGES):
+        for place in range(self.MOVES):
+            members[f"move_reading{place}"] = In(1)
+            members[f"move_read_tile{place}"] = In(tile)
+        for stage in range(self.MOVES + self.MOVE_STAGES):
             members[f"move_writing{stage}"] = In(1)
             members[f"move_write_tile{stage}"] = In(tile)
         super().__init__(members)
@@ -151,7 +155,7 @@ class Scoreboard(wiring.Component):
                 getattr(self, f"move_write_tile{stage}"),
                 tiles,
             )
-            for stage in range(self.MOVE_STAGES)
+            for stage in range(self.MOVES + self.MOVE_STAGES)
         ]
         reads = [
             _one_hot(self.mac_waiting, self.mac_a, tiles),
@@ -164,15 +168,25 @@ class Scoreboard(wiring.Component):
                 )
                 for stage in range(self.STORES)
             ),
-            _one_hot(self.move_reading, self.move_read_tile, tiles),
+            *(
+                _one_hot(
+                    getattr(self, f"move_reading{place}"),
+                    getattr(self, f"move_read_tile{place}"),
+                    tiles,
+                )
+                for place in range(self.MOVES)
+            ),
         ]
         busy = Cat(
             self.mac_waiting,
             landing,
             self.load_waiting,
             *(getattr(self, f"store_waiting{stage}") for stage in range(self.STORES)),
-            self.move_reading,
-            *(getattr(self, f"move_writing{stage}") for stage in range(self.MOVE_STAGES)),
+            *(getattr(self, f"move_reading{place}") for place in range(self.MOVES)),
+            *(
+                getattr(self, f"move_writing{stage}")
+                for stage in range(self.MOVES + self.MOVE_STAGES)
+            ),
         )
         writing = loading | _one_hot(self.load_waiting, self.load_tile, tiles)
         for mask in moving:

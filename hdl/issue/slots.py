@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..activity import MAC_STATES
 from ..config import Config
 from ..interfaces import InstrKind, instr, ldst_uop, mma_uop, move_uop
+from ..l2.buffer import StreamBuffer
 from .scoreboard import Scoreboard
 from .slot import CHECKED, Slot, mma_waits
 
@@ -38,8 +39,8 @@ class Slots(wiring.Component):
     -------
     instrs : checked instructions, in program order; taken while a slot is free.
     mma, load, store, move : uops to the units. A transfer on `mma` is the operand read.
-    mma_comes, mma_next : the mma uop that stands at the port in the next cycle, unless there is one
-        that is not taken in this one.
+    mma_offers, mma_coming : what each slot has for `mma`; whose stands at that port in the next
+        cycle, one-hot, or of nobody: then none does, or the one that was there. Known late.
     skip, skipped : hold back the next mma uop, so that a starving request finds a gap; done.
     load_retired, load_retired_tile : a load uop's write is done.
     store_reading{0,1}, store_reading_tile{0,1} : the store pipe has a row still to read.
@@ -66,8 +67,8 @@ class Slots(wiring.Component):
         members = {
             "instrs": In(stream.Signature(instr(cfg))),
             "mma": Out(stream.Signature(mma_uop(cfg))),
-            "mma_comes": Out(1),
-            "mma_next": Out(mma_uop(cfg)),
+            "mma_offers": Out(data.ArrayLayout(mma_uop(cfg), cfg.slots)),
+            "mma_coming": Out(cfg.slots),
             "load": Out(stream.Signature(ldst_uop(cfg))),
             "store": Out(stream.Signature(ldst_uop(cfg))),
             "move": Out(stream.Signature(move_uop(cfg))),
@@ -80,7 +81,7 @@ class Slots(wiring.Component):
         for place in range(Scoreboard.STORES - 1):
             members[f"store_reading{place}"] = In(1)
             members[f"store_reading_tile{place}"] = In(tile)
-        for stage in range(Scoreboard.MOVE_STAGES - 1):
+        for stage in range(Scoreboard.MOVE_STAGES):
             members[f"move_writing{stage}"] = In(1)
             members[f"move_write_tile{stage}"] = In(tile)
         if activity:
@@ -119,7 +120,9 @@ class Slots(wiring.Component):
             m.d.comb += [slot.start.eq(start), slot.instr.eq(self.instrs.payload)]
 
         # -- one issue register a unit, filled by the oldest ready slot ----------------------
-        def pick(name, kind, port, layout, payload_of, *, hold=0, burst=False):
+        def pick(name, kind, port, layout, payload_of, *, hold=0, burst=False, places=None):
+            wanting = Signal(count, name=f"{name}_wanting")
+            offering = Signal(count, name=f"{name}_offering")
             requests = Signal(count, name=f"{name}_requests")
             chosen = Signal(count, name=f"{name}_chosen")
             grants = Signal(count, name=f"{name}_grants")
@@ -127,15 +130,29 @@ class Slots(wiring.Component):
             open_ = Signal(name=f"{name}_open", init=1)
             for index, slot in enumerate(slots):
                 turn = open_ | locked[index]
-                m.d.comb += requests[index].eq(slot.kinds[kind.value] & slot.ready & turn)
-            m.d.comb += chosen.eq(
-                Cat(requests[index] & ~(requests & older[index]).any() for index in range(count))
-            )
+                m.d.comb += [
+                    wanting[index].eq(slot.kinds[kind.value]),
+                    offering[index].eq(slot.ready & turn),
+                ]
+            # Who is older and wants the same stands long before there is a uop of either.
+            rivals = []
+            for index, age in enumerate(older):
+                rival = Signal(count, name=f"{name}_rivals{index}", reset_less=True)
+                m.d.sync += rival.eq(age & wanting)
+                rivals.append(rival)
+            m.d.comb += [
+                requests.eq(wanting & offering),
+                chosen.eq(
+                    Cat(
+                        requests[index] & ~(offering & rival).any()
+                        for index, rival in enumerate(rivals)
+                    )
+                ),
+            ]
             full = Signal(name=f"{name}_full")
-            uop = Signal(layout, name=f"{name}_uop", reset_less=True)
+            uop = Signal(layout, name=f"{name}_uop", reset_less=places is None)
             space = Signal(name=f"{name}_space")
             m.d.comb += [
-                space.eq(~full | port.ready),
                 grants.eq(Mux(space & ~hold, chosen, 0)),
                 port.valid.eq(full),
                 port.payload.eq(uop),
@@ -149,17 +166,28 @@ class Slots(wiring.Component):
                     ]
                 )
             )
-            with m.If(space):
-                m.d.sync += [full.eq(grants.any()), uop.eq(next_uop)]
+            if places is None:
+                m.d.comb += space.eq(~full | port.ready)
+                with m.If(space):
+                    m.d.sync += [full.eq(grants.any()), uop.eq(next_uop)]
+            else:
+                m.d.comb += [
+                    space.eq(places.i.ready),
+                    places.i.valid.eq(grants.any()),
+                    places.i.payload.eq(next_uop),
+                    places.o.ready.eq(port.ready),
+                    full.eq(places.o.valid),
+                    uop.eq(places.o.payload),
+                ]
             if burst:
                 with m.If(grants.any()):
                     m.d.sync += [
                         locked.eq(Mux(next_uop.more, grants, 0)),
                         open_.eq(~next_uop.more),
                     ]
-            return grants, full, uop, locked, chosen, next_uop
+            return grants, full, uop, locked
 
-        mma_grants, mma_full, mma_next, mma_locked, mma_chosen, mma_coming = pick(
+        mma_grants, mma_full, mma_next, mma_locked = pick(
             "mma",
             InstrKind.MMA,
             self.mma,
@@ -168,18 +196,26 @@ class Slots(wiring.Component):
             hold=self.skip,
             burst=cfg.has_words,
         )
-        load_grants, load_full, load_uop, *_ = pick(
+        load_grants, load_full, load_uop, _ = pick(
             "load", InstrKind.LOAD, self.load, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        store_grants, store_full, store_uop, *_ = pick(
+        store_grants, store_full, store_uop, _ = pick(
             "store", InstrKind.STORE, self.store, ldst_uop(cfg), lambda s: s.ldst, burst=True
         )
-        move_grants, move_full, move_next, *_ = pick(
-            "move", InstrKind.MOVE, self.move, move_uop(cfg), lambda s: s.move, burst=True
+        # Whether a move is read is known late, so it has a second place to wait in.
+        m.submodules.moves = moves = StreamBuffer(move_uop(cfg))
+        move_grants, move_full, move_next, _ = pick(
+            "move",
+            InstrKind.MOVE,
+            self.move,
+            move_uop(cfg),
+            lambda s: s.move,
+            burst=True,
+            places=moves,
         )
         m.d.comb += [
-            self.mma_comes.eq(mma_chosen.any() & ~self.skip),
-            self.mma_next.eq(mma_coming),
+            self.mma_coming.eq(mma_grants),
+            *(self.mma_offers[index].eq(slot.mma) for index, slot in enumerate(slots)),
         ]
         mac_go = mma_full & self.mma.ready
         last_mma = Signal(count)
@@ -271,10 +307,6 @@ class Slots(wiring.Component):
             board.load_retired_tile.eq(self.load_retired_tile),
             board.store_waiting0.eq(store_full),
             board.store_tile0.eq(store_uop.tile),
-            board.move_reading.eq(move_full & move_next.read),
-            board.move_read_tile.eq(move_next.src.tile),
-            board.move_writing0.eq(move_full & move_next.write),
-            board.move_write_tile0.eq(move_next.dst.tile),
             self.idle.eq(~valid.any() & board.idle),
         ]
         for place in range(Scoreboard.STORES - 1):
@@ -286,14 +318,20 @@ class Slots(wiring.Component):
                     getattr(self, f"store_reading_tile{place}")
                 ),
             ]
-        for stage in range(Scoreboard.MOVE_STAGES - 1):
+        for place, (waits, uop) in enumerate(
+            [(move_full, move_next), (moves.spare_valid, moves.spare)]
+        ):
             m.d.comb += [
-                getattr(board, f"move_writing{stage + 1}").eq(
-                    getattr(self, f"move_writing{stage}")
-                ),
-                getattr(board, f"move_write_tile{stage + 1}").eq(
-                    getattr(self, f"move_write_tile{stage}")
-                ),
+                getattr(board, f"move_reading{place}").eq(waits & uop.read),
+                getattr(board, f"move_read_tile{place}").eq(uop.src.tile),
+                getattr(board, f"move_writing{place}").eq(waits & uop.write),
+                getattr(board, f"move_write_tile{place}").eq(uop.dst.tile),
+            ]
+        for stage in range(Scoreboard.MOVE_STAGES):
+            at = Scoreboard.MOVES + stage
+            m.d.comb += [
+                getattr(board, f"move_writing{at}").eq(getattr(self, f"move_writing{stage}")),
+                getattr(board, f"move_write_tile{at}").eq(getattr(self, f"move_write_tile{stage}")),
             ]
         if self.activity:
             m.d.comb += self.mac_state.eq(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In
 
 from ..config import Config
-from ..interfaces import ReadPort, result_write, row_write, tile_row, tile_word
+from ..interfaces import ReadPort, operand_reads, result_write, row_write, tile_row, tile_word
 from ..registers import copies
 from .bank import Bank
 
@@ -43,13 +46,15 @@ class TileFile(wiring.Component):
 
     Members
     -------
-    a, b, c : reads of words, for the operands and the accumulator. `b.ready` is a register, low
-        only where B is read in vain.
+    a, b, c : reads of words, for the operands and the accumulator. `b.ready` is made of registers
+        alone, and low only where B is read in vain.
     move : reads of words, for moves; its data are those of `a`.
     store : reads of single rows.
     result : write of any bytes of a word; always taken.
     load : write of one row's bytes to some rows of a word.
-    {a,b,c}_next, {a,b,c}_next_tile : A, B, C is read in the next cycle, and where.
+    reads_next, reads_chosen : what A and B may read in the next cycle; which of these they do,
+        one-hot, or none. Only that is known late, so the banks are found for each.
+    c_next, c_next_tile : C is read in the next cycle, and where.
     result_next, result_next_tile : likewise of the result's write.
 
     Latency: data `Config.read_latency` cycles after a granted read; a write is seen by reads of the
@@ -68,8 +73,10 @@ class TileFile(wiring.Component):
                 "store": In(ReadPort(tile_row(cfg), cfg.row_bits)),
                 "result": In(result_write(cfg)),
                 "load": In(stream.Signature(row_write(cfg))),
-                **{f"{name}_next": In(1) for name in "abc"},
-                **{f"{name}_next_tile": In(cfg.tile_bits) for name in "abc"},
+                "reads_next": In(data.ArrayLayout(operand_reads(cfg), cfg.slots + 1)),
+                "reads_chosen": In(cfg.slots + 1),
+                "c_next": In(1),
+                "c_next_tile": In(cfg.tile_bits),
                 "result_next": In(1),
                 "result_next_tile": In(cfg.tile_bits),
             }
@@ -104,10 +111,10 @@ class TileFile(wiring.Component):
         m.d.sync += register.eq(value)
         return register
 
-    def _hits_next(self, m: Module, name: str, valid: Value, tile: Value) -> Signal:
-        """The bank of a request that was announced in the cycle before."""
+    def _hits(self, m: Module, name: str, valid: Value, tile: Value) -> Signal:
+        """The bank of a request, if it is one."""
         hits = Signal(self.cfg.all_banks, name=name)
-        m.d.sync += hits.eq(valid << self._bank_of(tile))
+        m.d.comb += hits.eq(valid << self._bank_of(tile))
         return hits
 
     # -- reads ---------------------------------------------------------------------------------
@@ -125,14 +132,19 @@ class TileFile(wiring.Component):
             places[name] = Signal(cfg.all_banks, name=f"place_{name}")
             m.d.comb += places[name].eq(1 << self._bank_of(addr.tile))
             hits[name] = Mux(port.valid, places[name], 0)
-        coming = {}
         for name in "abc":
-            tile = getattr(self, f"{name}_next_tile")
-            coming[name] = Signal(cfg.all_banks, name=f"{name}_coming")
             hits[name] = Signal(cfg.all_banks, name=f"{name}_hits")
-            m.d.comb += coming[name].eq(getattr(self, f"{name}_next") << self._bank_of(tile))
-            m.d.sync += hits[name].eq(coming[name])
         a, b, c, store = (hits[name] for name in ("a", "b", "c", "store"))
+        a_beside_c = Signal(cfg.all_banks)
+        c_next = self._hits(m, "c_coming", self.c_next, self.c_next_tile)
+        options = []
+        for index in range(cfg.slots + 1):
+            reads = self.reads_next[index]
+            a_next = self._hits(m, f"a_coming{index}", reads.a, reads.a_tile)
+            b_next = self._hits(m, f"b_coming{index}", reads.b, reads.b_tile)
+            option = Cat(a_next, b_next, a_next & c_next)
+            options.append(Mux(self.reads_chosen[index], option, 0))
+        m.d.sync += [Cat(a, b, a_beside_c).eq(reduce(or_, options)), c.eq(c_next)]
 
         # Two ports a bank: C and A always fit; B loses to both, the store to any two of these, a
         # move to any two others. Whether there is a request is known late; `ready` does not ask.
@@ -140,12 +152,10 @@ class TileFile(wiring.Component):
             return (x & y) | (x & z) | (y & z)
 
         full = two_of(a, b, c)
-        b_lost = Signal()
-        m.d.sync += b_lost.eq((coming["a"] & coming["b"] & coming["c"]).any())
         m.d.comb += [
             self.c.ready.eq(1),
             self.a.ready.eq(1),
-            self.b.ready.eq(~b_lost),
+            self.b.ready.eq(~(b & a_beside_c).any()),
             self.store.ready.eq(~(places["store"] & full).any()),
             self.move.ready.eq(~(places["move"] & two_of(b, c, store)).any()),
         ]
@@ -234,7 +244,10 @@ class TileFile(wiring.Component):
     def _writes(self, m: Module, banks: list[Bank]) -> None:
         cfg = self.cfg
         result, load = self.result, self.load.payload
-        result_hits = self._hits_next(m, "result_hits", self.result_next, self.result_next_tile)
+        result_hits = Signal(cfg.all_banks)
+        m.d.sync += result_hits.eq(
+            self._hits(m, "result_coming", self.result_next, self.result_next_tile)
+        )
         load_place = Signal(cfg.all_banks)
         load_hits = Mux(self.load.valid, load_place, 0)
         m.d.comb += [

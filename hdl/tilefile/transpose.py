@@ -11,7 +11,15 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
-from ..interfaces import OPERAND_TILES, ReadPort, bits_for, mma_uop, tile_word, transpose_parts
+from ..interfaces import (
+    OPERAND_TILES,
+    ReadPort,
+    bits_for,
+    mma_uop,
+    operand_reads,
+    tile_word,
+    transpose_parts,
+)
 from ..l2.shift import rotate_left, rotate_right
 from ..registers import copies
 from .file import choose, word_parts
@@ -155,8 +163,10 @@ class OperandPath(wiring.Component):
     mac, hold : those that multiply, to the MAC pipe, which must not take one while `hold`.
     mac_a, mac_b : the MAC pipe's reads.
     a, b : reads of the tile file; A is always granted, and B is ready whenever it is not read.
-    next_comes, next_uop : the uop that stands at `uops` in the next cycle, unless one waits there.
-    a_next, a_next_tile, b_next, b_next_tile : A, B is read in the next cycle, and where.
+    offers, grants : uops that may stand at `uops` in the next cycle; which one does, one-hot, or
+        none; none beside one that waits. Only that is known late, so all of them are looked at.
+    reads_next, reads_chosen : what they read, and what the one at `uops` would if it waits; which
+        of these is read in the next cycle, one-hot, or none.
     a_wanted : `a.valid`, from a register.
 
     Latency: none for uops; data of `mac_a` and `mac_b` come `Config.read_latency` cycles after
@@ -177,12 +187,10 @@ class OperandPath(wiring.Component):
                 "mac_b": In(word),
                 "a": Out(word),
                 "b": Out(word),
-                "next_comes": In(1),
-                "next_uop": In(mma_uop(cfg)),
-                "a_next": Out(1),
-                "a_next_tile": Out(cfg.tile_bits),
-                "b_next": Out(1),
-                "b_next_tile": Out(cfg.tile_bits),
+                "offers": In(data.ArrayLayout(mma_uop(cfg), cfg.slots)),
+                "grants": In(cfg.slots),
+                "reads_next": Out(data.ArrayLayout(operand_reads(cfg), cfg.slots + 1)),
+                "reads_chosen": Out(cfg.slots + 1),
                 "a_wanted": Out(1),
             }
         )
@@ -266,8 +274,8 @@ class OperandPath(wiring.Component):
                 & Cat(on & busy_next.bit_select(part, 1) for on, part in parts).any()
             )
 
-        moves = ~self.uops.valid | self.uops.ready
-        m.d.sync += early.eq(Mux(moves, clashes(self.next_uop), clashes(uop)))
+        clashing = Cat(clashes(option) for option in self._options())
+        m.d.sync += early.eq((self.reads_chosen & clashing).any())
         for name, mac, port, block in (
             ("a", self.mac_a, self.a, uop.a.block),
             ("b", self.mac_b, self.b, uop.b_row[cfg.m_par_log2 :]),
@@ -307,6 +315,10 @@ class OperandPath(wiring.Component):
             ]
         return m
 
+    def _options(self) -> list:
+        """The uops of which one may stand at `uops` in the next cycle, as `reads_chosen` says."""
+        return [*(self.offers[index] for index in range(self.cfg.slots)), self.uops.payload]
+
     def _announce(self, m: Module) -> None:
         """Say what is read in the next cycle, as the tile file knows requests by registers."""
 
@@ -318,19 +330,22 @@ class OperandPath(wiring.Component):
                 b = Mux(uop.transposes, uop.b_transposed, b & ~uop.b_transposed)
             return a, b
 
-        uop, coming = self.uops.payload, self.next_uop
-        moves = Signal()
+        uop = self.uops.payload
         # A's read is not asked for again, unless it was in vain.
         in_vain = self.hold | (uop.transposes if self.cfg.transposes else 0)
-        a, b = wants(coming)
-        m.d.comb += [
-            moves.eq(~self.uops.valid | self.uops.ready),
-            self.a_next.eq(Mux(moves, self.next_comes & a, self.a.valid & in_vain)),
-            self.a_next_tile.eq(Mux(moves, coming.a.tile, uop.a.tile)),
-            self.b_next.eq(Mux(moves, self.next_comes & b, self.b.valid)),
-            self.b_next_tile.eq(Mux(moves, coming.b_tile, uop.b_tile)),
-        ]
-        m.d.sync += self.a_wanted.eq(self.a_next)
+        wanted = [wants(option) for option in self._options()[:-1]]
+        wanted.append((self.a.valid & in_vain, self.b.valid))
+        for index, (option, (a, b)) in enumerate(zip(self._options(), wanted, strict=True)):
+            reads = self.reads_next[index]
+            m.d.comb += [
+                reads.a.eq(a),
+                reads.a_tile.eq(option.a.tile),
+                reads.b.eq(b),
+                reads.b_tile.eq(option.b_tile),
+            ]
+        waits = self.uops.valid & ~self.uops.ready
+        m.d.comb += self.reads_chosen.eq(Cat(self.grants, waits))
+        m.d.sync += self.a_wanted.eq((self.reads_chosen & Cat(a for a, _ in wanted)).any())
 
     def _registered(self, m: Module, value: Value) -> Value:
         later = Signal(len(value), reset_less=True)

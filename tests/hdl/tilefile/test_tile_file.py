@@ -96,9 +96,19 @@ def test_reads_and_writes(name):
             return wants, target, place, result, result_on, load, load_on
 
         def announce(wants, target, place, result, result_on, load, load_on):
-            for name in "abc":
-                ctx.set(getattr(dut, f"{name}_next"), wants[name])
-                ctx.set(getattr(dut, f"{name}_next_tile"), target[name])
+            # One of several is what A and B read, unless neither does; the others are anything.
+            chosen = rng.randrange(cfg.slots + 1)
+            ctx.set(dut.reads_chosen, (wants["a"] or wants["b"]) << chosen)
+            for index in range(cfg.slots + 1):
+                for name in "ab":
+                    own = index == chosen
+                    reads = dut.reads_next[index]
+                    on = wants[name] if own else rng.randrange(2)
+                    tile = target[name] if own else rng.randrange(cfg.tiles)
+                    ctx.set(reads[name], on)
+                    ctx.set(reads[f"{name}_tile"], tile)
+            ctx.set(dut.c_next, wants["c"])
+            ctx.set(dut.c_next_tile, target["c"])
             ctx.set(dut.result_next, result_on)
             ctx.set(dut.result_next_tile, result[0] if result_on else rng.randrange(cfg.tiles))
 
