@@ -10,6 +10,7 @@ from amaranth.lib import data
 
 from hdl.config import Config
 from hdl.isa import MoveOp
+from hdl.issue.walk_start import start_of
 
 __all__ = ["BY_TILE", "ldst_rules", "move_rules"]
 
@@ -34,6 +35,7 @@ def ldst_rules(cfg: Config, f: data.View) -> list[tuple[str, Value]]:
             f.down | (((f.tiles + 1) & slices_last) == 0) | (f.tiles < slices_last),
         ),
         ("named", Mux(f.fill, holding <= f.tiles, ~f.down | (holding == f.tiles))),
+        ("start", Value.cast(f.start) == start_of(cfg, f)),
         ("contiguous", ~f.contiguous | (f.stride == walked[: cfg.addr_bits])),
     ]
 

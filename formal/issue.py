@@ -10,6 +10,7 @@ from hdl.isa import MoveOp
 from hdl.issue.counters import SplitCounters
 from hdl.issue.scoreboard import Scoreboard
 from hdl.issue.slots import Slots
+from hdl.issue.walk_start import start_of
 
 from .any_walk import Walk, more_of, seen_as, walks_of_slots
 from .harness import Inside, Proof
@@ -146,6 +147,7 @@ def _instruction(p: Proof, cfg: Config) -> Signal:
     f, ls, v = payload.mma, payload.ldst, payload.move
     is_mma, is_move = kind == InstrKind.MMA, kind == InstrKind.MOVE
     is_load, is_store = kind == InstrKind.LOAD, kind == InstrKind.STORE
+    p.assume("start", Value.cast(ls.start) == start_of(cfg, ls))
 
     # mma: one A, one or two B, results side by side and apart from the operands.
     a = _tiles(cfg, f.a, Const(0, 1), 1, p, "a_tiles")

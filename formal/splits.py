@@ -809,6 +809,13 @@ MUTANTS = (
         ),
     ),
     *mutants(
+        "hdl/issue/walk_start.py",
+        "ldst_split",
+        ("the last group has the bytes of the others", "~down & last", "down & last"),
+        ("a tile of all rows has one left to zero", "last + 1 == rows", "last == rows"),
+        ("a tile of one row has a second", "last == 0, rows_of", "last == 1, rows_of"),
+    ),
+    *mutants(
         "hdl/issue/move_split.py",
         "move_split",
         (

@@ -24,6 +24,7 @@ __all__ = [
     "ReadPort",
     "bits_for",
     "column_bits",
+    "group_place",
     "host_members",
     "host_request",
     "host_response",
@@ -31,6 +32,7 @@ __all__ = [
     "l2_read_members",
     "l2_write_members",
     "ldst_fields",
+    "ldst_start",
     "ldst_uop",
     "mac_flags",
     "mac_op",
@@ -42,6 +44,7 @@ __all__ = [
     "point_uop",
     "result_write",
     "row_write",
+    "slice_place",
     "slot_uop",
     "tile_row",
     "tile_word",
@@ -395,7 +398,8 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
     tile is a group of its own with `bytes_most` + 1 bytes a row; tiles up to `tile_last` have
     rows: `rows_most` + 1, the last `rows_last` + 1. `half`: the last byte of a row holds one
     nibble. `contiguous`: the next row's first byte follows the walked row's last tile in memory.
-    `fill` (loads): something is left to zero after the active rows.
+    `fill` (loads): something is left to zero after the active rows. `start`: what follows from all
+    that for the walk's first uop (see `hdl.issue.walk_start`).
 
     `registers` (with the front end "xuantie"): each tile is a register of that front end, whose
     first `Config.x_rows` rows alone count.
@@ -420,7 +424,53 @@ def ldst_fields(cfg: Config) -> data.StructLayout:
             "half": 1,
             "contiguous": 1,
             "fill": 1,
+            "start": ldst_start(),
             **extra,
+        }
+    )
+
+
+def ldst_start() -> data.StructLayout:
+    """Where the walk of a load or store begins.
+
+    `group`, `next_group`: what is asked of the first group of tiles, and of the one behind it;
+    `slice`: of the first slice. `last_row`: the first row is the last of its tile, or group.
+    """
+    return data.StructLayout(
+        {
+            "group": group_place(),
+            "next_group": group_place(),
+            "slice": slice_place(),
+            "last_row": 1,
+        }
+    )
+
+
+def group_place() -> data.StructLayout:
+    """What is asked of a group where the walk of a load or store is."""
+    return data.StructLayout(
+        {
+            "active": 1,  # it has active bytes (downwards: rows)
+            "last": 1,  # no later one has
+            "last_named": 1,  # the last of the named tiles is one of its
+            "few_bytes": 1,  # it has the last group's number of bytes
+            "few_rows": 1,  # it has the last tile's number of rows
+        }
+    )
+
+
+def slice_place() -> data.StructLayout:
+    """Likewise of a slice of the group."""
+    return data.StructLayout(
+        {
+            "active": 1,  # it has active bytes if its group has
+            "last": 1,  # no later one of the group has
+            "ends_row": 1,  # downwards always; else nothing of the row comes behind it
+            "ends_group": 1,  # it is the last named one of the group
+            "last_named": 1,  # it is the last of the named tiles
+            "needs_fill": 1,  # it has rows that are not active
+            "fill_ends": 1,  # the first block to zero is the last of the tile
+            "zeroed": 1,  # after its active rows, or those of the whole row, zeros follow
         }
     )
 

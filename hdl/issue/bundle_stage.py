@@ -9,6 +9,7 @@ from .. import isa
 from ..interfaces import ERROR_BADGEOM, ERROR_BUS, ERROR_ILLEGAL, ERROR_NONE, InstrKind
 from .register_bundle import RegisterBundle
 from .stages import DecodeStage
+from .walk_start import start_of
 
 __all__ = ["BundleStage"]
 
@@ -130,6 +131,7 @@ class BundleStage(DecodeStage):
             self._vector(m, j, mma)
         if cfg.xuantie:
             self._registers(m, fine)
+        m.d.comb += ldst.start.eq(start_of(cfg, ldst))
         return m
 
     def _registers(self, m: Module, fine: Value) -> None:

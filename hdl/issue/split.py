@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Config
@@ -11,12 +11,15 @@ from ..interfaces import (
     OPERAND_TILES,
     bits_for,
     column_bits,
+    group_place,
     ldst_fields,
     ldst_uop,
     mma_fields,
     mma_uop,
+    slice_place,
     transpose_parts,
 )
+from .walk_start import fill_of, first_slice_of, group_of, whole_of
 
 __all__ = ["LdStSplit", "MmaSplit"]
 
@@ -327,37 +330,11 @@ class LdStSplit(wiring.Component):
         down = fields.down
         tile = Signal(cfg.tile_bits)
         # What is asked of where the walk is, known with it: `group_is` of the group.
-        place = data.StructLayout(
-            {
-                "active": 1,  # it has active bytes (downwards: rows)
-                "last": 1,  # no later one has
-                "last_named": 1,  # the last of the named tiles is one of its
-                "few_bytes": 1,  # it has the last group's number of bytes
-                "few_rows": 1,  # it has the last tile's number of rows
-            }
-        )
+        place = group_place()
         group_is = Signal(place, reset_less=True)
         next_group_is = Signal(place, reset_less=True)  # of the group behind it
         # And of the slice in it.
-        slice_place = data.StructLayout(
-            {
-                "active": 1,  # it has active bytes if its group has
-                "last": 1,  # no later one of the group has
-                "ends_row": 1,  # downwards always; else nothing of the row comes behind it
-                "ends_group": 1,  # it is the last named one of the group
-                "last_named": 1,  # it is the last of the named tiles
-                "needs_fill": 1,  # it has rows that are not active
-                "fill_ends": 1,  # the first block to zero is the last of the tile
-                "zeroed": 1,  # after its active rows, or those of the whole row, zeros follow
-            }
-        )
-        slice_is = Signal(slice_place, reset_less=True)
-
-        def place_of(number, down, last_active, last_named):
-            """What is asked of group `number`."""
-            last = number == last_active
-            named = number == last_named
-            return Cat(number <= last_active, last, named, ~down & last, ~down | last)
+        slice_is = Signal(slice_place(), reset_less=True)
 
         # The same for a whole walk: of the groups, and of the first slice of any group.
         last_active = Signal(3, reset_less=True)  # group
@@ -381,33 +358,10 @@ class LdStSplit(wiring.Component):
                 fields.down | (last & group_is.last),
                 number == slices_last,
                 (number == named_slice) & group_is.last_named,
-                *fill_of(fields, group_is, active, (all_most, all_last), fill_ends),
-            )
-
-        def fill_of(fields, group, active, full, fill_ends):
-            """Of a slice that is active: `needs_fill`, `fill_ends` and `zeroed`."""
-            active = group.active & active
-            needs = ~(active & Mux(group.few_rows, full[1], full[0]))
-            ends = Mux(group.few_rows, fill_ends[1], fill_ends[0])
-            return (
-                needs,
-                Mux(active, ends, cfg.blocks == 1),
-                fields.fill & (needs | ~fields.down),
+                *fill_of(cfg, fields, group_is, active, (all_most, all_last), fill_ends),
             )
 
         fill_ends = (fill_ends_most, fill_ends_last)
-
-        def first_slice_place_of(fields, group, slices, named, one_slice, full, fill_ends):
-            """What is asked of a group's first slice; pairs are of most groups and of the last."""
-            last = Mux(group.few_bytes, one_slice[1], one_slice[0])
-            return Cat(
-                C(1, 1),
-                last,
-                fields.down | (last & group.last),
-                slices == 0,
-                (named == 0) & group.last_named,
-                *fill_of(fields, group, C(1, 1), full, fill_ends),
-            )
 
         slices_last = Signal(3)  # of the group, as named
         few_bytes, few_rows = group_is.few_bytes, group_is.few_rows
@@ -431,12 +385,8 @@ class LdStSplit(wiring.Component):
 
         # -- zeroing ------------------------------------------------------------------------
         fill_row = Signal(cfg.rows_log2 + 1)  # first row to zero in this tile
-        start_rows: Value | int = cfg.rows
-        start_last_block: Value | int = cfg.blocks - 1
         last_block: Value | int = cfg.blocks - 1
         if cfg.xuantie:
-            start_rows = Mux(self.fields.registers, cfg.x_rows, cfg.rows)
-            start_last_block = Mux(self.fields.registers, cfg.x_blocks - 1, cfg.blocks - 1)
             last_block = Mux(fields.registers, cfg.x_blocks - 1, cfg.blocks - 1)
         fill_block = Signal.like(block)
         m.d.comb += [
@@ -530,21 +480,21 @@ class LdStSplit(wiring.Component):
         )
         to_next_group = [
             slice_.eq(0),
-            slice_is.eq(first_slice_place_of(fields, next_group_is, *first_slice)),
+            slice_is.eq(first_slice_of(cfg, fields, next_group_is, *first_slice)),
             group.eq(later_group),
             group_is.eq(next_group_is),
-            next_group_is.eq(place_of(second_next, down, last_active, last_named)),
+            next_group_is.eq(group_of(second_next, down, last_active, last_named)),
             group_tile.eq(next_group_tile),
         ]
         first_group_is = Signal(place)
         second_group_is = Signal(place)
         m.d.comb += [
-            first_group_is.eq(place_of(C(0, 3), down, last_active, last_named)),
-            second_group_is.eq(place_of(C(1, 3), down, last_active, last_named)),
+            first_group_is.eq(group_of(C(0, 3), down, last_active, last_named)),
+            second_group_is.eq(group_of(C(1, 3), down, last_active, last_named)),
         ]
         to_first_group = [
             slice_.eq(0),
-            slice_is.eq(first_slice_place_of(fields, first_group_is, *first_slice)),
+            slice_is.eq(first_slice_of(cfg, fields, first_group_is, *first_slice)),
             group.eq(0),
             group_is.eq(first_group_is),
             next_group_is.eq(second_group_is),
@@ -611,51 +561,30 @@ class LdStSplit(wiring.Component):
         with m.If(self.start):
             coming = self.fields
             start_registers = coming.registers if cfg.xuantie else None
-            start = Signal(place, name="start_group_is")
-            start_active = Mux(coming.down, coming.tile_last, coming.group_last)
-            start_named = (coming.tiles >> coming.slices_log2)[: len(last_named)]
-            start_slices = ((1 << coming.slices_log2) - 1)[: len(slices_last)]
-            one_slice = [most[rb_log2:] == 0 for most in (coming.bytes_most, coming.bytes_last)]
-            full = [rows + 1 == start_rows for rows in (coming.rows_most, coming.rows_last)]
-            start_fill_ends = [
-                (rows + 1)[cfg.m_par_log2 :] == start_last_block
-                for rows in (coming.rows_most, coming.rows_last)
-            ]
-            m.d.comb += start.eq(place_of(C(0, 3), coming.down, start_active, start_named))
+            whole, first = whole_of(cfg, coming), coming.start
             m.d.sync += [
                 fields.eq(coming),
                 addr.eq(coming.base),
                 group_at.eq(coming.base),
                 row_at.eq(coming.base),
                 tile_next.eq(coming.base + below(coming.stride, start_registers)),
-                last_active.eq(start_active),
-                last_named.eq(start_named),
-                named_slice.eq(coming.tiles & start_slices),
-                Cat(one_slice_most, one_slice_last).eq(Cat(one_slice)),
-                Cat(all_most, all_last).eq(Cat(full)),
-                Cat(fill_ends).eq(Cat(start_fill_ends)),
+                last_active.eq(whole.last_active),
+                last_named.eq(whole.last_named),
+                named_slice.eq(whole.named_slice),
+                Cat(one_slice_most, one_slice_last).eq(Cat(whole.one_slice)),
+                Cat(all_most, all_last).eq(Cat(whole.full)),
+                Cat(fill_ends).eq(Cat(whole.fill_ends)),
+                Cat(one_row_most, one_row_last).eq(Cat(whole.one_row)),
                 slice_.eq(0),
-                slice_is.eq(
-                    first_slice_place_of(
-                        coming,
-                        start,
-                        start_slices,
-                        coming.tiles & start_slices,
-                        one_slice,
-                        full,
-                        start_fill_ends,
-                    )
-                ),
+                slice_is.eq(first.slice),
                 group.eq(0),
-                group_is.eq(start),
-                next_group_is.eq(place_of(C(1, 3), coming.down, start_active, start_named)),
+                group_is.eq(first.group),
+                next_group_is.eq(first.next_group),
                 group_tile.eq(coming.tile),
                 row.eq(0),
                 filling.eq(0),
                 fill_more.eq(0),
-                one_row_most.eq(coming.rows_most == 0),
-                one_row_last.eq(coming.rows_last == 0),
-                last_row.eq(Mux(start.few_rows, coming.rows_last, coming.rows_most) == 0),
+                last_row.eq(first.last_row),
                 pitch_full.eq(
                     coming.pitch == (row_bytes << coming.slices_log2)[: len(coming.pitch)]
                 ),

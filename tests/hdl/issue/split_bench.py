@@ -13,6 +13,7 @@ from amaranth.sim import Simulator
 from hdl.config import Config
 from hdl.issue.line_cut import LineCut
 from hdl.issue.split import LdStSplit
+from hdl.issue.walk_start import start_of
 
 __all__ = ["SEED", "CutRows", "walk"]
 
@@ -24,6 +25,7 @@ class CutRows(wiring.Component):
     """The walk of a load or store with the cutting of rows behind it; members as of the walk."""
 
     def __init__(self, cfg: Config):
+        self.cfg = cfg
         self.rows = LdStSplit(cfg)
         self.cut = LineCut(cfg)
         super().__init__(self.rows.signature)
@@ -34,6 +36,7 @@ class CutRows(wiring.Component):
         m.d.comb += [
             rows.start.eq(self.start),
             rows.fields.eq(self.fields),
+            rows.fields.start.eq(start_of(self.cfg, self.fields)),
             rows.step.eq(self.step & cut.last),
             cut.i.valid.eq(rows.valid),
             cut.i.payload.eq(rows.uop),
