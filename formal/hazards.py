@@ -14,7 +14,7 @@ from hdl.interfaces import InstrKind, move_uop, tile_word
 from hdl.issue.scoreboard import Scoreboard
 
 from .harness import Proof
-from .issue import Units
+from .issue import Units, moves_wait
 from .stages import Stages
 from .task import Task, mutants
 
@@ -209,18 +209,10 @@ class Pair:
 
     def _moves(self) -> None:
         """Read when the uop goes, written some cycles later."""
-        u, p, m = self.u, self.p, self.p.m
+        u, p = self.u, self.p
         uop = u.dut.move.payload
         stages = Scoreboard.MOVE_STAGES
-        going = _Chain(p, u.goes["move"] & uop.write, stages, "moving")
-        tile = uop.dst.tile
         self.move_gone = []
-        for stage in range(stages):
-            tile = p.past(tile, f"moving_tile{stage}")
-            m.d.comb += [
-                getattr(u.dut, f"move_writing{stage}").eq(going.at[stage + 1]),
-                getattr(u.dut, f"move_write_tile{stage}").eq(tile),
-            ]
         self.move_word = []
         for who in (_X, _Y):
             mine = u.goes["move"] & self.owner["move"][who]
@@ -230,10 +222,8 @@ class Pair:
             self.move_word.append(_Chain(p, to_word, stages, f"{_WHO[who]}_moving_word"))
             self.reads[who].append(mine & uop.read & self._here(uop.src))
             self.writes[who].append(self.move_word[who].at[stages])
-        self.moving_here = [
-            going.at[stage + 1] & (getattr(u.dut, f"move_write_tile{stage}") == self.tile)
-            for stage in range(stages)
-        ]
+        to_tile = u.goes["move"] & uop.write & (uop.dst.tile == self.tile)
+        self.moving_here = _Chain(p, to_tile, stages, "any_moving").at[1:]
 
     def _plain(self) -> None:
         """In some runs only X and Y are there, of a uop each, and nothing is held up.
@@ -332,8 +322,7 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
         p.check(f"{name}_of_seen", ~(full[name] & y) | pair.seen[_Y])
         p.check(f"{name}_of_seen_x", ~(full[name] & x) | pair.seen[_X])
     spare_valid, _, (spare_x, spare_y) = pair.moves[1]
-    p.check("spare_waits", ~spare_valid | full["move"])
-    p.check("spare_ready", inside.part("moves")("ready") == ~spare_valid)
+    moves_wait(u)
     p.check("spare_of_one", ~(spare_x & spare_y & spare_valid))
     p.check("spare_of_seen", ~(spare_valid & spare_y) | pair.seen[_Y])
     p.check("spare_of_seen_x", ~(spare_valid & spare_x) | pair.seen[_X])
@@ -380,6 +369,9 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
     for n in range(ROWS):
         p.check(f"row{n}_is_here", ~pair.row_here[n] | (pair.row_tile[n] == tile))
         p.check(f"row{n}_in_order", ~pair.row_waits[n] | Cat(pair.row_waits[:n]).all())
+    for age in range(1, Scoreboard.MOVE_STAGES + 1):
+        moved = board(f"move_gone{age}") & bit(board(f"moved{age}"))
+        p.check(f"moved{age}", pair.moving_here[age - 1] == moved)
     for who in (_X, _Y):
         for age in range(1, Scoreboard.MOVE_STAGES + 1):
             p.check(
@@ -735,6 +727,11 @@ MUTANTS = (
             "writers do not wait for reads under way",
             "                    | board.reading\n",
             "",
+        ),
+        (
+            "a move in the second place claims no tile",
+            "(moves.spare_valid, moves.spare)",
+            "(0, moves.spare)",
         ),
         (
             "younger instructions are waited for",

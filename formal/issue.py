@@ -72,10 +72,14 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     counts = Cat(inside(f"loads{n}") for n in range(cfg.all_tiles))
     p.check("counted", counts.word_select(tile, len(inside("loads0"))) == out)
     moving = Value.cast(0)
-    stages = range(Scoreboard.MOVES + Scoreboard.MOVE_STAGES)
-    for stage in stages:
-        here = getattr(dut, f"move_write_tile{stage}") == tile
-        moving = moving | (getattr(dut, f"move_writing{stage}") & here)
+    for place in range(Scoreboard.MOVES):
+        here = getattr(dut, f"move_write_tile{place}") == tile
+        moving = moving | (getattr(dut, f"move_writing{place}") & here)
+    moves = p.signal(dut.move_go & dut.move_writing0, "moves")
+    moves_here = p.signal(moves & (dut.move_write_tile0 == tile), "moves_here")
+    stages = range(1, Scoreboard.MOVE_STAGES + 1)
+    moved = Cat(_delay(p, moves, n, f"moves{n}") for n in stages)
+    moving = moving | Cat(_delay(p, moves_here, n, f"moves_here{n}") for n in stages).any()
     writes = told((out != 0) | load_waits | moving, "writes")
     p.check("writing", dut.writing.bit_select(tile, 1) == writes)
 
@@ -91,7 +95,7 @@ def scoreboard(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
         "idle_is_quiet",
         ~dut.idle | ~(busy | load_waits | moving | reading | Cat(any_landing).any()),
     )
-    others = Cat(getattr(dut, f"move_writing{stage}") for stage in stages)
+    others = Cat(moved, *(getattr(dut, f"move_writing{n}") for n in range(Scoreboard.MOVES)))
     others = Cat(others, *(getattr(dut, f"move_reading{n}") for n in range(Scoreboard.MOVES)))
     others = Cat(others, dut.mac_waiting, dut.load_waiting)
     others = Cat(others, *(getattr(dut, f"store_waiting{n}") for n in range(Scoreboard.STORES)))
@@ -353,6 +357,13 @@ class Units:
             self.p.m.d.comb += port.ready.eq(self.ready[name] & limits.get(name, 1))
 
 
+def moves_wait(u: Units) -> None:
+    """Check that the second place of moves is behind the first, and that its room is known."""
+    spare_valid = u.inside.part("moves")("spare_valid")
+    u.p.check("spare_waits", ~spare_valid | u.inside("move_full"))
+    u.p.check("spare_ready", u.inside.part("moves")("ready") == ~spare_valid)
+
+
 def goes_on(u: Units, stages: list[Stages], before: list[Signal]) -> None:
     """Check that bursts go on by themselves, and that who follows another one follows an older one.
 
@@ -423,11 +434,6 @@ def order(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     u = Units(cfg, mac_depth=mac_depth, loop=loop, walks=True)
     p, m, dut, inside = u.p, u.p.m, u.dut, u.inside
     count = cfg.slots
-    for stage in range(Scoreboard.MOVE_STAGES):
-        m.d.comb += [
-            getattr(dut, f"move_writing{stage}").eq(p.any(1, f"move_writing{stage}")),
-            getattr(dut, f"move_write_tile{stage}").eq(p.any(cfg.tile_bits, f"move_tile{stage}")),
-        ]
     m.d.comb += [
         dut.load_retired.eq(p.any(1, "load_retired")),
         dut.load_retired_tile.eq(p.any(cfg.tile_bits, "load_retired_tile")),
@@ -577,6 +583,11 @@ MUTANTS = (
             "loading",
         ),
         ("a load that lands is not counted", "with m.Elif(down & ~up):", "with m.Elif(0):"),
+        (
+            "a move is told of a cycle too short",
+            "ages = range(1, self.MOVE_STAGES + 1)",
+            "ages = range(1, self.MOVE_STAGES)",
+        ),
         ("a result never lands", "timer.eq(timer - 1)", "timer.eq(timer)"),
         (
             "a load that leaves as another lands counts twice",

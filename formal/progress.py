@@ -9,7 +9,7 @@ from hdl.interfaces import InstrKind
 
 from .harness import Proof
 from .hazards import LOADS, Pair
-from .issue import goes_on, still_to_land
+from .issue import goes_on, moves_wait, still_to_land
 from .stages import Stages
 from .task import Task, mutants
 
@@ -29,6 +29,7 @@ def _rules(pair: Pair) -> list[Stages]:
     stages = [Stages(u, n, pair.tile) for n in range(cfg.slots)]
     before = u.program_order()
     goes_on(u, stages, before)
+    moves_wait(u)
     is_mma = [walk.is_kind(InstrKind.MMA) for walk in u.walks]
     board = inside.part("scoreboard")
     for tile in range(cfg.all_tiles):
@@ -204,7 +205,7 @@ MUTANTS = (
         "progress",
         (
             "the youngest goes first",
-            "requests[index] & ~(requests & older[index]).any()",
+            "requests[index] & ~(offering & rival).any()",
             "requests[index] & ~(requests & ~older[index] & ~(1 << index)).any()",
         ),
     ),

@@ -114,11 +114,6 @@ class Core(wiring.Component):
                     getattr(store, f"reading_tile{place}")
                 ),
             ]
-        for stage in range(MoveUnit.TOLD):
-            m.d.comb += [
-                getattr(slots, f"move_writing{stage}").eq(getattr(move, f"writing{stage}")),
-                getattr(slots, f"move_write_tile{stage}").eq(getattr(move, f"write_tile{stage}")),
-            ]
 
         # -- tile file; the move unit takes what the MAC leaves of the result port ---------------
         wiring.connect(m, operands.a, tilefile.a)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from itertools import pairwise
+
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,7 +37,8 @@ class Scoreboard(wiring.Component):
     load_retired, load_retired_tile : its write was done.
     store_waiting{0..2}, store_tile{0..2} : store uops whose row was not read yet.
     move_reading{0,1}, move_read_tile{0,1} : move uops not yet read.
-    move_writing{0..4}, move_write_tile{0..4} : move uops not yet written.
+    move_writing{0,1}, move_write_tile{0,1} : likewise, that write.
+    move_go : the first of these is read in this cycle.
     word, word_busy : C words; checked now, it would miss a result in flight.
     writing : tiles that something in flight will write, mma results apart. This and the next two
         come a cycle later where `tells_late`.
@@ -85,6 +88,7 @@ class Scoreboard(wiring.Component):
             "load_go": In(1),
             "load_retired": In(1),
             "load_retired_tile": In(tile),
+            "move_go": In(1),
             "word": In(data.ArrayLayout(tile_word(cfg), words)),
             "word_busy": Out(words),
             "writing": Out(cfg.all_tiles),
@@ -98,9 +102,8 @@ class Scoreboard(wiring.Component):
         for place in range(self.MOVES):
             members[f"move_reading{place}"] = In(1)
             members[f"move_read_tile{place}"] = In(tile)
-        for stage in range(self.MOVES + self.MOVE_STAGES):
-            members[f"move_writing{stage}"] = In(1)
-            members[f"move_write_tile{stage}"] = In(tile)
+            members[f"move_writing{place}"] = In(1)
+            members[f"move_write_tile{place}"] = In(tile)
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -151,12 +154,20 @@ class Scoreboard(wiring.Component):
 
         moving = [
             _one_hot(
-                getattr(self, f"move_writing{stage}"),
-                getattr(self, f"move_write_tile{stage}"),
+                getattr(self, f"move_writing{place}"),
+                getattr(self, f"move_write_tile{place}"),
                 tiles,
             )
-            for stage in range(self.MOVES + self.MOVE_STAGES)
+            for place in range(self.MOVES)
         ]
+        # After their read, which is known late, they are kept as sets of tiles.
+        ages = range(1, self.MOVE_STAGES + 1)
+        move_gone = [Signal(name=f"move_gone{age}") for age in ages]
+        moved = [Signal(tiles, name=f"moved{age}", reset_less=True) for age in ages]
+        m.d.sync += [move_gone[0].eq(self.move_go & self.move_writing0), moved[0].eq(moving[0])]
+        for before, after in [*pairwise(move_gone), *pairwise(moved)]:
+            m.d.sync += after.eq(before)
+        moving += [Mux(gone, tile, 0) for gone, tile in zip(move_gone, moved, strict=True)]
         reads = [
             _one_hot(self.mac_waiting, self.mac_a, tiles),
             _one_hot(self.mac_waiting, self.mac_b, tiles),
@@ -183,10 +194,8 @@ class Scoreboard(wiring.Component):
             self.load_waiting,
             *(getattr(self, f"store_waiting{stage}") for stage in range(self.STORES)),
             *(getattr(self, f"move_reading{place}") for place in range(self.MOVES)),
-            *(
-                getattr(self, f"move_writing{stage}")
-                for stage in range(self.MOVES + self.MOVE_STAGES)
-            ),
+            *(getattr(self, f"move_writing{place}") for place in range(self.MOVES)),
+            *move_gone,
         )
         writing = loading | _one_hot(self.load_waiting, self.load_tile, tiles)
         for mask in moving:

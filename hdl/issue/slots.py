@@ -44,7 +44,6 @@ class Slots(wiring.Component):
     skip, skipped : hold back the next mma uop, so that a starving request finds a gap; done.
     load_retired, load_retired_tile : a load uop's write is done.
     store_reading{0,1}, store_reading_tile{0,1} : the store pipe has a row still to read.
-    move_writing{0..2}, move_write_tile{0..2} : the move unit's pipeline.
     idle : no instruction waits and nothing is in flight on the tile file, loads apart.
     mac_state : with `activity`, one-hot in the order of `MAC_STATES`.
 
@@ -81,9 +80,6 @@ class Slots(wiring.Component):
         for place in range(Scoreboard.STORES - 1):
             members[f"store_reading{place}"] = In(1)
             members[f"store_reading_tile{place}"] = In(tile)
-        for stage in range(Scoreboard.MOVE_STAGES):
-            members[f"move_writing{stage}"] = In(1)
-            members[f"move_write_tile{stage}"] = In(tile)
         if activity:
             members["mac_state"] = Out(len(MAC_STATES))
         super().__init__(members)
@@ -307,6 +303,7 @@ class Slots(wiring.Component):
             board.load_retired_tile.eq(self.load_retired_tile),
             board.store_waiting0.eq(store_full),
             board.store_tile0.eq(store_uop.tile),
+            board.move_go.eq(move_full & self.move.ready),
             self.idle.eq(~valid.any() & board.idle),
         ]
         for place in range(Scoreboard.STORES - 1):
@@ -326,12 +323,6 @@ class Slots(wiring.Component):
                 getattr(board, f"move_read_tile{place}").eq(uop.src.tile),
                 getattr(board, f"move_writing{place}").eq(waits & uop.write),
                 getattr(board, f"move_write_tile{place}").eq(uop.dst.tile),
-            ]
-        for stage in range(Scoreboard.MOVE_STAGES):
-            at = Scoreboard.MOVES + stage
-            m.d.comb += [
-                getattr(board, f"move_writing{at}").eq(getattr(self, f"move_writing{stage}")),
-                getattr(board, f"move_write_tile{at}").eq(getattr(self, f"move_write_tile{stage}")),
             ]
         if self.activity:
             m.d.comb += self.mac_state.eq(

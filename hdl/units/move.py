@@ -40,16 +40,12 @@ class MoveUnit(wiring.Component):
     yield_ : a load has starved; leave it the next gap of the result port.
     scalar, scalar_done : what a scalar broadcast writes; it is not needed any more.
     element_valid, element : an element that was asked for.
-    writing{0..2}, write_tile{0..2} : moves that were read one, two, three cycles ago.
     idle : no move is between its read and its write.
 
     Latency: `Config.move_latency` cycles from the read to the write, one more to the element.
     Throughput: one word a cycle; transposes and rows read and write every word once.
     Source: architecture.md section 1, tile register file; isa.md section 2, moves.
     """
-
-    TOLD = 3
-    """Cycles from its read on that a move is told of; who waits for it comes after its write."""
 
     def __init__(self, cfg: Config):
         self.cfg = cfg
@@ -71,9 +67,6 @@ class MoveUnit(wiring.Component):
             "element": Out(VALUE_BITS),
             "idle": Out(1),
         }
-        for stage in range(self.TOLD):
-            members[f"writing{stage}"] = Out(1)
-            members[f"write_tile{stage}"] = Out(cfg.tile_bits)
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -146,13 +139,8 @@ class MoveUnit(wiring.Component):
             ),
             self.scalar_done.eq(make_valid & (make.op == MoveOp.SCALAR) & ~make.more),
         ]
-        writes = [(valid & by.write, by.dst) for valid, by in going[1:]] + writing
-        for stage, (valid, dst) in enumerate(writes[: self.TOLD]):
-            m.d.comb += [
-                getattr(self, f"writing{stage}").eq(valid),
-                getattr(self, f"write_tile{stage}").eq(dst.tile),
-            ]
-        m.d.comb += self.idle.eq(~Cat(valid for valid, _ in writes).any())
+        writes = [valid & by.write for valid, by in going[1:]] + [valid for valid, _ in writing]
+        m.d.comb += self.idle.eq(~Cat(writes).any())
 
         # -- the element that is answered ------------------------------------------------------
         answers = make_valid & (make.op == MoveOp.ELEMENT)

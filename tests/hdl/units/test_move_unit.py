@@ -265,7 +265,7 @@ def uops(cfg, fields):
 def test_who_waits_for_a_move_comes_after_its_write(name):
     """The first uop due to the end of what is told reads its tiles so many cycles later."""
     cfg = PRESETS[name]
-    assert MoveUnit.TOLD + Scoreboard.latency(cfg) >= cfg.move_latency
+    assert Scoreboard.MOVE_STAGES + Scoreboard.latency(cfg) >= cfg.move_latency
 
 
 def test_squares_fill_the_group():
