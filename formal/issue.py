@@ -397,6 +397,14 @@ def goes_on(u: Units, stages: list[Stages], before: list[Signal]) -> None:
             )
             blocked = stage.full["check"] & ~stage.passed["check"]
             p.check(f"{name}_lock_is_free{n}", ~(locked[n] & blocked) | stage.full["offer"])
+            # Of slots with uops on offer it is known who is older and wants the same.
+            for q in range(count):
+                rival = inside(f"older{n}")[q] & u.walks[q].is_kind(kinds[name])
+                p.check(
+                    f"{name}_rival{n}_{q}",
+                    ~(stage.full["offer"] & stages[q].full["offer"])
+                    | (inside(f"{name}_rivals{n}")[q] == rival),
+                )
     # Who follows another one is a mma, and that one is older and has still to go.
     for n in range(count):
         walk, stage = u.walks[n], stages[n]
