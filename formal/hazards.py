@@ -18,7 +18,7 @@ from .issue import Units
 from .stages import Stages
 from .task import Task, mutants
 
-__all__ = ["LOADS", "MUTANTS", "TASKS", "any_walks"]
+__all__ = ["LOADS", "MUTANTS", "TASKS", "Pair", "any_walks", "rows_wait"]
 
 ISSUE_AGE = 3
 """Cycles from a check that finds a uop free to its earliest place in the issue register."""
@@ -271,6 +271,12 @@ class Pair:
         self.has_read, self.has_written = has_read, has_written
 
 
+def rows_wait(pair: Pair) -> None:
+    """Check that rows that the store pipe has still to read wait one behind the other."""
+    for n in range(ROWS):
+        pair.p.check(f"row{n}_in_order", ~pair.row_waits[n] | Cat(pair.row_waits[:n]).all())
+
+
 def bounded(cfg: Config, *, mac_depth: int, loop: int) -> Proof:
     """With the design's split counters, runs of a few cycles; they keep the contract."""
     return Pair(cfg, mac_depth=mac_depth, loop=loop, walks=False).p
@@ -360,7 +366,7 @@ def any_walks(cfg: Config, *, mac_depth: int, loop: int) -> Pair:
         p.check(f"load{n}_here", ~pair.load_here[n] | (pair.load_tile[n] == tile))
     for n in range(ROWS):
         p.check(f"row{n}_is_here", ~pair.row_here[n] | (pair.row_tile[n] == tile))
-        p.check(f"row{n}_in_order", ~pair.row_waits[n] | Cat(pair.row_waits[:n]).all())
+    rows_wait(pair)
     for who in (_X, _Y):
         for age in range(1, Scoreboard.MOVE_STAGES):
             p.check(

@@ -8,7 +8,7 @@ from hdl.config import Config
 from hdl.interfaces import InstrKind
 
 from .harness import Proof
-from .hazards import LOADS, Pair
+from .hazards import LOADS, Pair, rows_wait
 from .issue import goes_on, still_to_land
 from .stages import Stages
 from .task import Task, mutants
@@ -29,6 +29,7 @@ def _rules(pair: Pair) -> list[Stages]:
     stages = [Stages(u, n, pair.tile) for n in range(cfg.slots)]
     before = u.program_order()
     goes_on(u, stages, before)
+    rows_wait(pair)
     is_mma = [walk.is_kind(InstrKind.MMA) for walk in u.walks]
     board = inside.part("scoreboard")
     for tile in range(cfg.all_tiles):
