@@ -25,7 +25,7 @@ SPEC = BoardSpec(
     title="Icepi Zero (ECP5-25F)",
     platform=_platform,
     preset="icepi_zero",
-    clock_mhz=50,
+    clock_mhz=80,
     l2_bytes=1 << 15,
 )
 
