@@ -7,7 +7,16 @@ from amaranth.lib import data
 
 from .plan import MacPlan
 
-__all__ = ["accumulate_control"]
+__all__ = ["OWN_CONTROL", "accumulate_control"]
+
+OWN_CONTROL = {
+    "decode": ("c_out",),
+    "normal": ("out", "shift"),
+    "select": ("out", "rnd", "sat"),
+    "round": ("out", "sat"),
+    "out": ("out", "sat"),
+}
+"""What decides on whole words, by stage: with floats, each sub-array has registers of its own."""
 
 
 def accumulate_control(plan: MacPlan) -> data.StructLayout:
@@ -15,8 +24,9 @@ def accumulate_control(plan: MacPlan) -> data.StructLayout:
 
     `out`: one-hot, in order of `Config.output_formats`. `sat`, `rnd`, `negate`: as in `mac_op`.
     With integers: `shift`: one-hot, in order of `MacPlan.shifts`; `modular`: the sum wraps.
-    With floats: `skip`: C takes no part; `windowed`: E counts; and constants of the pair of
-    formats, see float_accumulate.py: `c_base`, `c_most`, `room_base`, `room_c_base`.
+    With floats: `c_out`: C's format, as `out`, but none where C takes no part; `windowed`: E
+    counts; and constants of the pair of formats, see float_accumulate.py: `c_base`, `c_most`,
+    `room_base`, `room_c_base`.
     """
     fields: dict[str, object] = {"out": len(plan.outputs), "sat": 1, "rnd": 2}
     if plan.has_integers:
@@ -24,7 +34,7 @@ def accumulate_control(plan: MacPlan) -> data.StructLayout:
     if not plan.has_floats:
         fields["negate"] = 1
     else:
-        fields |= {"skip": 1, "windowed": 1}
+        fields |= {"c_out": len(plan.outputs), "windowed": 1}
         for name in ("c_base", "c_most", "room_base", "room_c_base"):
             fields[name] = signed(plan.exp_bits)
     return data.StructLayout(fields)

@@ -10,6 +10,7 @@ from ..config import Config
 from ..interfaces import mac_flags, mac_op
 from ..registers import copies
 from ..share import shared
+from .accumulate_control import OWN_CONTROL
 from .chunk import ChunkRead, chunk_row, containers
 from .control import ControlDecoder
 from .dot import DotProduct
@@ -95,7 +96,16 @@ class MacArray(wiring.Component):
                 decoded[side, i] = decoder.operands
 
         control_ages = dict(plan.control_ages)
-        if not plan.has_floats:
+        own = {}
+        if plan.has_floats:
+            for stage, fields in OWN_CONTROL.items():
+                before = accumulate_at(control_ages[stage] - 1)
+                for field in fields:
+                    if field in accumulate_layout.members:
+                        own[stage, field] = copies(
+                            m, f"{stage}_{field}", before[field], cfg.m_par * cfg.n_par
+                        )
+        else:
             # These decide on whole sums: each sub-array has registers of its own.
             inverts = copies(
                 m, "invert", accumulate_at(plan.sum_age - 2).negate, cfg.m_par * cfg.n_par
@@ -120,14 +130,18 @@ class MacArray(wiring.Component):
                     dot.b.eq(decoded["b", j]),
                     dot.c.eq(chunk.elements[j]),
                 ]
+                number = i * cfg.n_par + j
                 if not plan.has_floats:
-                    number = i * cfg.n_par + j
                     m.d.comb += [
                         dot.invert.eq(inverts[number]),
                         dot.control_add.eq(adds[number]),
                     ]
                 for stage, age in control_ages.items():
-                    m.d.comb += getattr(dot, f"control_{stage}").eq(accumulate_at(age))
+                    there = getattr(dot, f"control_{stage}")
+                    for field in accumulate_layout.members:
+                        shared_one = accumulate_at(age)[field]
+                        mine = own.get((stage, field))
+                        m.d.comb += there[field].eq(shared_one if mine is None else mine[number])
                 if plan.has_floats:
                     for stage, age in plan.align_ages.items():
                         m.d.comb += getattr(dot, f"align_{stage}").eq(align[age])

@@ -139,7 +139,7 @@ class ControlDecoder(wiring.Component):
             m.d.comb += control.negate.eq(op.negate)
             return
         m.d.comb += [
-            control.skip.eq(op.overwrite),
+            control.c_out.eq(outs & ~op.overwrite.replicate(len(outs))),
             control.windowed.eq(any_of(formats[f.index] for f in plan.formats if f.windowed)),
         ]
         low, sticky, frame = plan.frame_low, plan.sticky_bits, plan.frame_bits

@@ -215,7 +215,7 @@ class DotProduct(wiring.Component):
         m.d.comb += [
             specials.a.eq(self.a),
             specials.b.eq(self.b),
-            accumulate.summary.eq(summary[last - 1]),
+            accumulate.summary.eq(summary[last - 2]),
             accumulate.lost.eq(lost[last]),
         ]
         if plan.has_windows:

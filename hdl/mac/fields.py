@@ -105,10 +105,11 @@ def unpack(
     m.d.comb += [top.eq((raw | Cat(unused)).all()), man_zero.eq(man == 0)]
     flags = {
         "inf": top & man_zero & any_of(c for c, fmt, *_ in parts if fmt.has_inf),
-        "nan": top
-        & (
-            (~man_zero & any_of(c for c, fmt, *_ in parts if fmt.has_inf))
-            | any_of(c & all_of(man) for c, fmt, man, _ in parts if fmt.has_nan and not fmt.has_inf)
+        "nan": (top & ~man_zero & any_of(c for c, fmt, *_ in parts if fmt.has_inf))
+        | any_of(
+            c & all_of(man) & all_of(exp)
+            for c, fmt, man, exp in parts
+            if fmt.has_nan and not fmt.has_inf
         ),
         "snan": top
         & ~man_zero

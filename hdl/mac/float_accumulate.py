@@ -3,9 +3,11 @@
 C is placed in the frame (plan.py) by its exponent; a C that is too fine for the frame ends in a
 sticky bit. A C so large that the sum cannot reach its last bits is placed at a constant instead,
 and the sum becomes its sign and a sticky bit ("dominated"). So one addition is exact whatever the
-exponents are. Everything stays in two's complement: leading sign bits are counted, the significand
-is shifted to the top, and what a negation would do to the kept bits is folded into the rounding
-increment. See numerics.md sections 1 and 4.
+exponents are. A negative C is inverted when it stands in the frame; the one that completes the
+negation is carried into the addition if no bit of C is left below. The sum stays in two's
+complement: leading sign bits are counted, the significand is shifted to the top, and what a
+negation would do to the kept bits is folded into the rounding increment. See numerics.md sections 1
+and 4.
 
 Constants of a pair of formats, all in frame places: a C of biased exponent e is shifted up by
 e - E + `c_base`, at most `c_most` unless it dominates. `room` is how far the frame's top can move
@@ -19,10 +21,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..formats import Specials
+from ..formats import Format, Specials
 from ..interfaces import mac_flags
+from ..registers import copies, parts
 from .accumulate_control import accumulate_control
-from .encode import Encoder, rounded
+from .encode import Encoder, largest_code, rounded
 from .fields import unpack
 from .logic import any_of, leading_zeros, mux_one_hot, shift_left, shift_left_top
 from .pipeline import DelayLine, register
@@ -32,6 +35,9 @@ from .special import special_summary
 
 __all__ = ["FloatAccumulator", "rounding_input"]
 
+SIGN_COPIES = 3
+"""Registers of C's sign, which inverts a frame of some hundred bits."""
+
 
 def rounding_input(plan: MacPlan) -> data.StructLayout:
     """What the rounding stage takes.
@@ -40,14 +46,14 @@ def rounding_input(plan: MacPlan) -> data.StructLayout:
     integer. `guard`, `below`, `rest`: the two bits below it and whether any further is set, all
     three as in the two's complement frame. `negative`: its sign; `flip`: the dropped bits are yet
     to be negated. `nearest`: round to nearest even; `away`: round every dropped bit up. Floats:
-    `zero`: exactly zero; `subnormal`: the exponent is the lowest; `ones`: all mantissa bits are
-    set. Integers, before rounding: the bits from the output's sign up are all clear
-    (`high_zero`), all set (`high_ones`), or all set but the lowest (`high_below`).
+    `zero`: exactly zero; `subnormal`: the exponent is the lowest. Integers, before rounding: the
+    bits from the output's sign up are all clear (`high_zero`), all set (`high_ones`), or all set
+    but the lowest (`high_below`).
     """
     mantissa = max(out.man for out in plan.float_outputs)
     bits = mantissa + plan.exp_bits
     names = ["negative", "flip", "guard", "below", "rest", "nearest", "away"]
-    names += ["zero", "subnormal", "ones"]
+    names += ["zero", "subnormal"]
     if plan.has_integers:
         bits = max(bits, *(out.bits for out in plan.integer_outputs))
         names += ["high_zero", "high_ones", "high_below"]
@@ -66,7 +72,7 @@ class FloatAccumulator(wiring.Component):
     total : sum of the products, one cycle before `c`.
     anchor : E, one cycle before `c`; 0 where the format is not windowed.
     c : the element of C, in the low bits.
-    summary : special products, one cycle before the result.
+    summary : special products, two cycles before the result.
     lost : the window dropped a bit, with the result.
     control_start .. control_out : control of the uop in each stage (`MacPlan.control_ages`).
     d : the result's container in the low bits.
@@ -99,6 +105,7 @@ class FloatAccumulator(wiring.Component):
         rounded = self._round(m, to_round)
         m.submodules.encode = encode = Encoder(self.plan)
         m.d.comb += [
+            encode.control_select.eq(self.control_select),
             encode.control_round.eq(self.control_round),
             encode.negative.eq(to_round.negative),
             encode.zero.eq(to_round.zero),
@@ -117,25 +124,31 @@ class FloatAccumulator(wiring.Component):
     def _add(self, m: Module) -> tuple[Signal, Signal, Value, Value]:
         """Stages start, decode, fine, coarse, add.
 
-        Returns frame, sticky and room, with stage count, and C's class with stage round.
+        Returns frame, sticky and room, with stage count, and C's class with stage select.
         """
         plan, control = self.plan, self.control_decode
         bits = plan.exp_bits
-        choices = [(out, control.out[i]) for i, out in enumerate(plan.outputs) if out.is_float]
-        fields = unpack(m, "c", self.c, choices)
-        takes_part = Signal(name="c_takes_part")
-        is_float = any_of(condition for _, condition in choices)
-        m.d.comb += takes_part.eq(is_float & ~control.skip)
+        choices = [(out, control.c_out[i]) for i, out in enumerate(plan.outputs) if out.is_float]
+        takes_part = any_of(condition for _, condition in choices)
+        # Of several formats none is chosen where C takes no part: all fields are those of a zero.
+        container = self.c
+        if len(choices) == 1:
+            container = self.c & takes_part.replicate(len(self.c))
+        fields = unpack(m, "c", container, choices)
         c_class = Signal(special_summary(), name="c_class")
         m.d.comb += [
-            c_class.nan.eq(fields.nan & takes_part),
-            c_class.invalid.eq(fields.snan & takes_part),
-            c_class.pos_inf.eq(fields.inf & ~fields.sign & takes_part),
-            c_class.neg_inf.eq(fields.inf & fields.sign & takes_part),
-            c_class.nonzero.eq(~fields.zero & takes_part),
+            c_class.nan.eq(fields.nan),
+            c_class.invalid.eq(fields.snan),
+            c_class.pos_inf.eq(fields.inf & ~fields.sign),
+            c_class.neg_inf.eq(fields.inf & fields.sign),
+            c_class.nonzero.eq(~fields.zero),
             c_class.pos.eq(~fields.sign & takes_part),
-            c_class.neg.eq(fields.sign & takes_part),
+            c_class.neg.eq(fields.sign),
         ]
+        classes = DelayLine(m, "c_class", c_class.as_value())
+
+        def class_at(age: int) -> data.View:
+            return data.View(special_summary(), classes[age])
 
         # Stage start, one cycle before C: what its exponent is measured against.
         anchor = Cat(self.anchor, Const(0, 1)).as_signed() if plan.has_windows else Const(0, 2)
@@ -149,43 +162,41 @@ class FloatAccumulator(wiring.Component):
 
         # Stage decode: where C goes.
         exp = Cat(fields.exp, Const(0, 1)).as_signed()
-        up = Signal(signed(bits), name="c_up")
-        dominates = Signal(name="c_dominates")
-        m.d.comb += [
-            up.eq(exp + base),
-            dominates.eq(c_class.nonzero & (total_zero | (exp > largest))),
-        ]
+        up = register(m, "c_up", (exp + base)[:bits]).as_signed()
+        beyond = register(m, "c_beyond", total_zero | (exp > largest))
+        magnitude = register(m, "c_magnitude", fields.sig)
+        room_c = register(m, "room_c", (exp + control.room_c_base)[:bits].as_signed())
+        room_s = register(m, "room_s_late", room_s).as_signed()
+
+        # Stage fine: the low bits of the shift.
         low, sticky, frame_bits = plan.frame_low, plan.sticky_bits, plan.frame_bits
         most = max(pair.dominated_from for pair in plan.float_pairs) - 1 + low + sticky
         most = min(most, frame_bits + sticky - 2)
         up_bits = most.bit_length()
+        dominates = Signal(name="c_dominates")
+        m.d.comb += dominates.eq(beyond & class_at(1).nonzero)
         limited = Mux(up[-1], 0, up[:up_bits])
-        up_reg = register(m, "c_up_reg", Mux(dominates, low + sticky, limited)[:up_bits])
-        dominates_reg = register(m, "c_dominates_reg", dominates)
-        room_c = register(m, "room_c", (exp + control.room_c_base)[:bits].as_signed())
-        room_s = register(m, "room_s_late", room_s).as_signed()
-        magnitude = fields.sig & takes_part.replicate(len(fields.sig))
-        significand = Signal(signed(len(magnitude) + 1), name="c_sig", reset_less=True)
-        flip = (fields.sign & takes_part).replicate(len(significand))
-        negate = fields.sign & takes_part
-        m.d.sync += significand.eq((Cat(magnitude, Const(0, 1)) ^ flip) + negate)
-
-        # Stage fine: the low bits of the shift.
+        amount = Signal(up_bits, name="c_amount")
+        m.d.comb += amount.eq(Mux(dominates, low + sticky, limited))
         fine_bits = min(3, up_bits)
-        spread = (1 << fine_bits) - 1
-        wide = Signal(signed(len(significand) + spread), name="c_wide")
-        m.d.comb += wide.eq(significand)
-        fine = register(m, "c_fine", shift_left(m, "c_fine", wide, up_reg[:fine_bits]).as_signed())
-        up_coarse = register(m, "c_up_coarse", up_reg[fine_bits:])
-        room = register(m, "room", Mux(dominates_reg, room_c, room_s).as_signed())
-        dominates_fine = register(m, "c_dominates_fine", dominates_reg)
+        wide = Signal(len(magnitude) + (1 << fine_bits) - 1, name="c_wide")
+        m.d.comb += wide.eq(magnitude)
+        fine = register(m, "c_fine", shift_left(m, "c_fine", wide, amount[:fine_bits]))
+        up_coarse = register(m, "c_up_coarse", amount[fine_bits:])
+        room = register(m, "room", Mux(dominates, room_c, room_s).as_signed())
+        dominates_fine = register(m, "c_dominates_fine", dominates)
 
-        # Stage coarse: the rest of it; the sum's place.
+        # Stage coarse: the rest of it; the sum's place. A sign decides on a whole frame, so there
+        # are registers of it for parts.
+        negative = copies(m, "c_negative", class_at(1).neg, SIGN_COPIES)
         total = DelayLine(m, "total", self.total)
-        placed = Signal(signed(frame_bits + sticky), name="c_placed")
+        placed = Signal(frame_bits + sticky, name="c_placed")
         m.d.comb += placed.eq(fine)
         shifted = shift_left(m, "c_coarse", placed, up_coarse, 1 << fine_bits)
-        c_frame = shifted[sticky:]
+        c_frame = shifted[sticky:] ^ Cat(
+            sign.replicate(len(part))
+            for sign, part in zip(negative, parts(shifted[sticky:], len(negative)), strict=True)
+        )
         if plan.has_integers:
             c_frame = c_frame | self._integer_c(m)
         c_reg = Signal(signed(frame_bits), name="c_frame", reset_less=True)
@@ -204,13 +215,16 @@ class FloatAccumulator(wiring.Component):
             ),
         ]
         total_left = DelayLine(m, "total_left", ~total_zero)[2]
-        lost = any_of(shifted[:sticky]) | (dominates_fine & total_left)
-        sticky_reg = register(m, "sticky", lost)
+        c_lost = Signal(name="c_lost")
+        m.d.comb += c_lost.eq(any_of(shifted[:sticky]))
+        sticky_reg = register(m, "sticky", c_lost | (dominates_fine & total_left))
+        carry = register(m, "c_carry", negative[0] & ~c_lost)
 
-        # Stage add.
+        # Stage add. The lowest bit carries in, in a single carry chain.
         frame = Signal(signed(frame_bits), name="frame", reset_less=True)
-        m.d.sync += frame.eq(c_reg + s_reg)
-        c_late = DelayLine(m, "c_class", c_class.as_value())[7]
+        carried = Cat(carry, c_reg) + Cat(carry, s_reg)
+        m.d.sync += frame.eq(carried[1 : 1 + frame_bits].as_signed())
+        c_late = classes[6]
         return frame, register(m, "sticky_frame", sticky_reg), DelayLine(m, "room", room)[2], c_late
 
     def _integer_c(self, m: Module) -> Value:
@@ -241,13 +255,17 @@ class FloatAccumulator(wiring.Component):
         bits = plan.exp_bits
 
         # Stage count: leading sign bits.
-        negative = frame[-1]
-        significant = Signal(len(frame) - 1, name="significant")
-        m.d.comb += significant.eq(frame[:-1] ^ negative.replicate(len(frame) - 1))
+        significant = Signal(len(frame) - 1, name="significant")  # unlike the bit above
+        m.d.comb += significant.eq(frame[:-1] ^ frame[1:])
         zeros = register(m, "zeros", leading_zeros(m, "lz", significant))
         none = register(m, "is_zero", ~frame.any() & ~sticky)
         moved = register(m, "frame_count", frame).as_signed()
         sticky = register(m, "sticky_count", sticky)
+        # The shift asks for no more of it than a shift may be.
+        most_up = (1 << len(zeros)) - 1
+        room_up = register(
+            m, "room_up", Mux(room[-1], 0, Mux(room > most_up, most_up, room))[: len(zeros)]
+        )
         room = register(m, "room_count", room).as_signed()
 
         # Stage normal: how far the top moves up, and the exponent that this gives.
@@ -261,8 +279,8 @@ class FloatAccumulator(wiring.Component):
         up = Signal(len(zeros), name="normal_up")
         m.d.comb += [
             room_left.eq(room - Cat(zeros, Const(0, 1)).as_signed()),
-            subnormal.eq(room_left[-1] & ~powers),
-            up.eq(Mux(subnormal, Mux(room[-1], 0, room[: len(zeros)]), zeros)),
+            subnormal.eq(((zeros > room_up) | room[-1]) & ~powers),
+            up.eq(Mux(subnormal, room_up, zeros)),
         ]
         fine_bits = min(4, len(up))
         exp = register(m, "exp", Mux(subnormal | none, 0, (room_left + 1)[:bits]).as_signed())
@@ -314,8 +332,6 @@ class FloatAccumulator(wiring.Component):
             result.zero.eq(none),
             result.subnormal.eq(exp == 0),
         ]
-        ones = any_of(any_of(c) & inverted[man].all() for man, c in by_man.items() if man)
-        m.d.sync += result.ones.eq(ones)
         if integer is not None:
             is_integer, view = integer
             with m.If(is_integer):
@@ -373,7 +389,7 @@ class FloatAccumulator(wiring.Component):
 
     def _round(self, m: Module, source: data.View) -> data.View:
         """Stage round: one increment. Returns the result with stage out."""
-        plan, control = self.plan, self.control_round
+        plan, floats = self.plan, self._floats(self.control_round)
         # The magnitude's bits below the kept ones, from those of the two's complement value:
         # negation inverts what lies above the lowest set bit.
         any_lower = source.below | source.rest
@@ -389,22 +405,49 @@ class FloatAccumulator(wiring.Component):
         )
         # Would one more bit of precision round up to the smallest normal number?
         up_finer = (source.nearest & below) | (source.away & any_lower)
-        becomes_normal = source.ones & (completes | (guard & up_finer))
+        ones = any_of(c & source.value[: out.man].all() for out, c in floats if out.man)
+        becomes_normal = ones & (completes | (guard & up_finer))
         result = Signal(rounded(plan), name="rounded", reset_less=True)
         m.d.sync += [
-            result.negative.eq(source.negative),
             result.dropped.eq(dropped),
             result.tiny.eq(source.subnormal & ~source.zero & ~becomes_normal),
         ]
         value = Signal(source.value.shape(), name="raised")
         m.d.comb += value.eq(source.value + Cat(up, Const(0, 1)).as_signed())
         m.d.sync += result.value.eq(value)
+        m.d.sync += result.overflow.eq(self._overflows(source, up))
+        return result
+
+    def _overflows(self, source: data.View, up: Value) -> Value:
+        """Whether the result is beyond the output's range, found beside the increment by `up`."""
+        plan, value = self.plan, source.value
+        beyond, at_end = [], []  # if not raised; if raised
+        for out, chosen in self._floats(self.control_round):
+            bits = out.exp + out.man
+            # Larger ones end in so many bits of any value, if they are no wider than the format.
+            end = out.man if out.has_inf else 0
+            over = value[bits:].any()
+            if out.has_nan:
+                over = over | value[end:bits].all()
+            ends = value[:bits] == largest_code(out)
+            if out.specials is Specials.E8M0:  # the only one whose exponents may be negative here
+                over, ends = over & ~value[-1], ends & ~value[-1]
+            beyond.append(chosen & over)
+            at_end.append(chosen & ends)
         if plan.has_integers:
-            carried = any_of(
-                control.out[i] & (value[out.bits - 1] ^ source.value[out.bits - 1])
+            is_integer = ~any_of(c for _, c in self._floats(self.control_round))
+            carries = any_of(
+                self.control_round.out[i] & value[: out.bits - 1].all()
                 for i, out in enumerate(plan.outputs)
                 if not out.is_float
             )
-            fits = source.high_ones | Mux(carried, source.high_below, source.high_zero)
-            m.d.sync += result.overflow.eq(~fits)
-        return result
+            fits = source.high_ones | source.high_zero
+            fits_raised = source.high_ones | Mux(carries, source.high_below, source.high_zero)
+            beyond.append(is_integer & ~fits)
+            raised = any_of([*at_end, *beyond[:-1], is_integer & ~fits_raised])
+        else:
+            raised = any_of([*at_end, *beyond])
+        return Mux(up, raised, any_of(beyond))
+
+    def _floats(self, control: data.View) -> list[tuple[Format, Value]]:
+        return [(out, control.out[i]) for i, out in enumerate(self.plan.outputs) if out.is_float]

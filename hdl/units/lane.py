@@ -89,7 +89,7 @@ class VectorLane(wiring.Component):
             m.d.comb += [
                 specials.a.eq(a),
                 specials.b.eq(b),
-                accumulate.summary.eq(summary[plan.latency - 2]),
+                accumulate.summary.eq(summary[plan.latency - 3]),
                 accumulate.anchor.eq(exponent[plan.c_age - 1] & windowed),
             ]
         return m
