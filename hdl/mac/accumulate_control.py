@@ -7,16 +7,7 @@ from amaranth.lib import data
 
 from .plan import MacPlan
 
-__all__ = ["OWN_CONTROL", "accumulate_control"]
-
-OWN_CONTROL = {
-    "decode": ("c_out",),
-    "normal": ("out", "shift"),
-    "select": ("out", "rnd", "sat"),
-    "round": ("out", "sat"),
-    "out": ("out", "sat"),
-}
-"""What decides on whole words, by stage: with floats, each sub-array has registers of its own."""
+__all__ = ["accumulate_control", "own_control"]
 
 
 def accumulate_control(plan: MacPlan) -> data.StructLayout:
@@ -38,3 +29,17 @@ def accumulate_control(plan: MacPlan) -> data.StructLayout:
         for name in ("c_base", "c_most", "room_base", "room_c_base"):
             fields[name] = signed(plan.exp_bits)
     return data.StructLayout(fields)
+
+
+def own_control(plan: MacPlan) -> dict[str, tuple[str, ...]]:
+    """The fields that decide on whole words, by stage: they are not shared by sub-arrays."""
+    if not plan.has_floats:
+        return {"add": tuple(accumulate_control(plan).members)}
+    shift = ("shift",) if plan.has_integers else ()
+    return {
+        "decode": ("c_out",),
+        "normal": ("out", *shift),
+        "select": ("out", "rnd", "sat"),
+        "round": ("out", "sat"),
+        "out": ("out", "sat"),
+    }

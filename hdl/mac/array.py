@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from amaranth.hdl import Module, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -10,7 +12,7 @@ from ..config import Config
 from ..interfaces import mac_flags, mac_op
 from ..registers import copies
 from ..share import shared
-from .accumulate_control import OWN_CONTROL
+from .accumulate_control import accumulate_control, own_control
 from .chunk import ChunkRead, chunk_row, containers
 from .control import ControlDecoder
 from .dot import DotProduct
@@ -95,23 +97,10 @@ class MacArray(wiring.Component):
                 ]
                 decoded[side, i] = decoder.operands
 
-        control_ages = dict(plan.control_ages)
-        own = {}
-        if plan.has_floats:
-            for stage, fields in OWN_CONTROL.items():
-                before = accumulate_at(control_ages[stage] - 1)
-                for field in fields:
-                    if field in accumulate_layout.members:
-                        own[stage, field] = copies(
-                            m, f"{stage}_{field}", before[field], cfg.m_par * cfg.n_par
-                        )
-        else:
-            # These decide on whole sums: each sub-array has registers of its own.
-            inverts = copies(
-                m, "invert", accumulate_at(plan.sum_age - 2).negate, cfg.m_par * cfg.n_par
-            )
-            before = accumulate[control_ages.pop("add") - 1]
-            adds = copies(m, "add", before, cfg.m_par * cfg.n_par)
+        count = cfg.m_par * cfg.n_par
+        controls = self._controls(m, accumulate_at)
+        if not plan.has_floats:
+            inverts = copies(m, "invert", accumulate_at(plan.sum_age - 2).negate, count)
         chunk_age = plan.c_age - ChunkRead.LATENCY
         results: list[list[DotProduct]] = []
         for i in range(cfg.m_par):
@@ -131,17 +120,10 @@ class MacArray(wiring.Component):
                     dot.c.eq(chunk.elements[j]),
                 ]
                 number = i * cfg.n_par + j
+                for (stage, field), values in controls.items():
+                    m.d.comb += getattr(dot, f"control_{stage}")[field].eq(values[number])
                 if not plan.has_floats:
-                    m.d.comb += [
-                        dot.invert.eq(inverts[number]),
-                        dot.control_add.eq(adds[number]),
-                    ]
-                for stage, age in control_ages.items():
-                    there = getattr(dot, f"control_{stage}")
-                    for field in accumulate_layout.members:
-                        shared_one = accumulate_at(age)[field]
-                        mine = own.get((stage, field))
-                        m.d.comb += there[field].eq(shared_one if mine is None else mine[number])
+                    m.d.comb += dot.invert.eq(inverts[number])
                 if plan.has_floats:
                     for stage, age in plan.align_ages.items():
                         m.d.comb += getattr(dot, f"align_{stage}").eq(align[age])
@@ -149,6 +131,25 @@ class MacArray(wiring.Component):
         self._result(m, results, accumulate_at(self.latency - 2).out, valid[self.latency - 2])
         self._flags(m, results, rows[self.latency - 1], cols[self.latency - 1])
         return m
+
+    def _controls(
+        self, m: Module, accumulate_at: Callable[[int], data.View]
+    ) -> dict[tuple[str, str], list[Value]]:
+        """Fields of the accumulators' control in each stage, one for every sub-array.
+
+        What decides on whole words stands in a register of its own for each of them.
+        """
+        count = self.cfg.m_par * self.cfg.n_par
+        own = own_control(self.plan)
+        found: dict[tuple[str, str], list[Value]] = {}
+        for stage, age in self.plan.control_ages.items():
+            for field in accumulate_control(self.plan).members:
+                if field in own.get(stage, ()):
+                    before = accumulate_at(age - 1)[field]
+                    found[stage, field] = copies(m, f"{stage}_{field}", before, count)
+                else:
+                    found[stage, field] = [accumulate_at(age)[field]] * count
+        return found
 
     def _result(self, m: Module, results: list[list[DotProduct]], out: Value, valid: Value) -> None:
         """Register the rows; `out` and `valid` are those of a cycle earlier."""
