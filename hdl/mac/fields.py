@@ -17,13 +17,16 @@ __all__ = ["Fields", "unpack"]
 class Fields:
     """A float taken apart.
 
-    `sign`; `exp`: biased exponent, a subnormal's is 1; `sig`: significand with its hidden bit;
+    `sign`; `exp`: biased exponent, a subnormal's is 1: that is `raw`, its code, or where this is
+    `lowest` (of zeros and subnormals) 1; `sig`: significand with its hidden bit;
     and what the code is: `zero`, `inf`, `nan` (`snan`: a signalling one).
     Exponent and significand of Inf and NaN mean nothing.
     """
 
     sign: Value
     exp: Signal
+    raw: Signal
+    lowest: Signal
     sig: Signal
     zero: Value
     inf: Value
@@ -119,4 +122,4 @@ def unpack(
     m.d.comb += [bits[kind].eq(value) for kind, value in flags.items()]
     zero = Signal(name=f"{name}_zero")
     m.d.comb += zero.eq(lowest & man_zero)
-    return Fields(sign, exp, sig, zero, **bits)
+    return Fields(sign, exp, raw, lowest, sig, zero, **bits)

@@ -155,15 +155,18 @@ class FloatAccumulator(wiring.Component):
         start = self.control_start
         total_zero = register(m, "total_zero", self.total == 0)
         base = register(m, "c_base", (start.c_base - anchor)[:bits]).as_signed()
-        largest = register(
-            m, "c_largest", (start.c_most - start.c_base + anchor)[:bits]
-        ).as_signed()
+        most_exp = Signal(signed(bits), name="c_most_exp")
+        m.d.comb += most_exp.eq(start.c_most - start.c_base + anchor)
+        largest = register(m, "c_largest", most_exp)
+        none_reach = register(m, "c_none_reach", most_exp <= 0)
         room_s = register(m, "room_s", (start.room_base + anchor)[:bits])
 
         # Stage decode: where C goes.
         exp = Cat(fields.exp, Const(0, 1)).as_signed()
         up = register(m, "c_up", (exp + base)[:bits]).as_signed()
-        beyond = register(m, "c_beyond", total_zero | (exp > largest))
+        # That is `exp > largest`, but of what the code says: it is known earlier.
+        raw_beyond = Cat(fields.raw, Const(0, 1)).as_signed() > largest
+        beyond = register(m, "c_beyond", total_zero | raw_beyond | (fields.lowest & none_reach))
         magnitude = register(m, "c_magnitude", fields.sig)
         room_c = register(m, "room_c", (exp + control.room_c_base)[:bits].as_signed())
         room_s = register(m, "room_s_late", room_s).as_signed()
