@@ -259,8 +259,8 @@ MUTANTS = (
         ),
         (
             "B is not told of C",
-            "Cat(a_next, b_next, a_next & c_next)",
-            "Cat(a_next, b_next, 0)",
+            "(a_next & b_next & c_next).any()",
+            "0",
         ),
         (
             "who is not chosen reads all the same",

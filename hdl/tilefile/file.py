@@ -46,8 +46,8 @@ class TileFile(wiring.Component):
 
     Members
     -------
-    a, b, c : reads of words, for the operands and the accumulator. `b.ready` is made of registers
-        alone, and low only where B is read in vain.
+    a, b, c : reads of words, for the operands and the accumulator. `b.ready` is a register, and low
+        only where B is read in vain.
     move : reads of words, for moves; its data are those of `a`.
     store : reads of single rows.
     result : write of any bytes of a word; always taken.
@@ -135,16 +135,16 @@ class TileFile(wiring.Component):
         for name in "abc":
             hits[name] = Signal(cfg.all_banks, name=f"{name}_hits")
         a, b, c, store = (hits[name] for name in ("a", "b", "c", "store"))
-        a_beside_c = Signal(cfg.all_banks)
+        b_loses = Signal()
         c_next = self._hits(m, "c_coming", self.c_next, self.c_next_tile)
         options = []
         for index in range(cfg.slots + 1):
             reads = self.reads_next[index]
             a_next = self._hits(m, f"a_coming{index}", reads.a, reads.a_tile)
             b_next = self._hits(m, f"b_coming{index}", reads.b, reads.b_tile)
-            option = Cat(a_next, b_next, a_next & c_next)
+            option = Cat(a_next, b_next, (a_next & b_next & c_next).any())
             options.append(Mux(self.reads_chosen[index], option, 0))
-        m.d.sync += [Cat(a, b, a_beside_c).eq(reduce(or_, options)), c.eq(c_next)]
+        m.d.sync += [Cat(a, b, b_loses).eq(reduce(or_, options)), c.eq(c_next)]
 
         # Two ports a bank: C and A always fit; B loses to both, the store to any two of these, a
         # move to any two others. Whether there is a request is known late; `ready` does not ask.
@@ -155,7 +155,7 @@ class TileFile(wiring.Component):
         m.d.comb += [
             self.c.ready.eq(1),
             self.a.ready.eq(1),
-            self.b.ready.eq(~(b & a_beside_c).any()),
+            self.b.ready.eq(~b_loses),
             self.store.ready.eq(~(places["store"] & full).any()),
             self.move.ready.eq(~(places["move"] & two_of(b, c, store)).any()),
         ]
