@@ -478,6 +478,7 @@ PRESETS: dict[str, Config] = {
             addr_bits=32,
             l2_ids=16,
             tile_memory="block",
+            formats=("int8", "fp8_e4m3"),
         ),
     )
 }
