@@ -519,6 +519,18 @@ MUTANTS = (
             "Mux(negative, rnd == DOWN, rnd == UP)",
             "rnd == UP",
         ),
+        ("the largest number overflows", "end = out.man if out.has_inf else 0", "end = out.man"),
+        ("a negative C is one short", "negative[0] & ~c_lost", "0 & negative[0]"),
+        (
+            "a negative C that ends in a sticky bit is one too large",
+            "negative[0] & ~c_lost",
+            "negative[0]",
+        ),
+        (
+            "what is raised beyond the range is not told",
+            "Mux(up, raised, any_of(beyond))",
+            "any_of(beyond)",
+        ),
     ),
     *mutants(
         "hdl/mac/float_accumulate.py",
@@ -532,27 +544,23 @@ MUTANTS = (
     *mutants(
         "hdl/mac/encode.py",
         "accumulate_fp4",
-        ("rounding up limits both signs", "((control.rnd == UP) & ~sign)", "(control.rnd == UP)"),
+        ("rounding up limits both signs", '("neg_to_inf", DOWN)', '("neg_to_inf", UP)'),
         (
             "zeros of one sign lose it when rounding down",
-            "((control.rnd == DOWN) & ~only_pos)",
+            '((control.rnd == DOWN) & ~(all_zero & ~both["neg"]))',
             "(control.rnd == DOWN)",
         ),
-        (
-            "the largest number overflows",
-            "top = value[out.man : bits] if out.has_inf else value[:bits]",
-            "top = value[out.man : bits]",
-        ),
+        ("zeros keep the sign of their sum", "found.zero_sign, self.negative", "self.negative, 0"),
     ),
     *mutants(
         "hdl/mac/encode.py",
         "accumulate_fp8_e5m2",
         (
             "Inf that saturates is not told",
-            "(early.inf | overflow) & control.sat",
-            "overflow & control.sat",
+            "(early.inf | limited) & control.sat",
+            "limited & control.sat",
         ),
-        ("Inf minus Inf is Inf", 'nan.eq(both["nan"] | clash)', 'nan.eq(both["nan"])'),
+        ("Inf minus Inf is Inf", 'nan = both["nan"] | clash', 'nan = both["nan"]'),
     ),
     *mutants(
         "hdl/mac/special.py",
