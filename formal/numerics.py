@@ -521,11 +521,7 @@ MUTANTS = (
         ),
         ("the largest number overflows", "end = out.man if out.has_inf else 0", "end = out.man"),
         ("a negative C is one short", "negative[0] & ~c_lost", "0 & negative[0]"),
-        (
-            "a negative C that ends in a sticky bit is one too large",
-            "negative[0] & ~c_lost",
-            "negative[0]",
-        ),
+        ("C below the axis does not carry", "completes & ~any_of(below_axis)", "completes"),
         (
             "what is raised beyond the range is not told",
             "Mux(up, raised, any_of(beyond))",
@@ -539,6 +535,11 @@ MUTANTS = (
             "tiny before rounding",
             "source.subnormal & ~source.zero & ~becomes_normal",
             "source.subnormal & ~source.zero",
+        ),
+        (
+            "a negative C that ends in a sticky bit is one too large",
+            "negative[0] & ~c_lost",
+            "negative[0]",
         ),
     ),
     *mutants(

@@ -203,30 +203,38 @@ class FloatAccumulator(wiring.Component):
         if plan.has_integers:
             c_frame = c_frame | self._integer_c(m)
         c_reg = Signal(signed(frame_bits), name="c_frame", reset_less=True)
-        s_reg = Signal(signed(frame_bits), name="s_frame", reset_less=True)
+        s_reg = Signal(signed(frame_bits - low), name="s_frame", reset_less=True)
         s_here = total[3].as_signed()
         m.d.sync += [
             c_reg.eq(c_frame),
             s_reg.eq(
                 Mux(
                     dominates_fine,
-                    s_here[-1].replicate(frame_bits),
-                    Cat(
-                        Const(0, low), s_here, s_here[-1].replicate(frame_bits - low - len(s_here))
-                    ),
+                    s_here[-1].replicate(frame_bits - low),
+                    Cat(s_here, s_here[-1].replicate(frame_bits - low - len(s_here))),
                 )
             ),
         ]
         total_left = DelayLine(m, "total_left", ~total_zero)[2]
         c_lost = Signal(name="c_lost")
-        m.d.comb += c_lost.eq(any_of(shifted[:sticky]))
+        completes = Signal(name="completes")  # a negation carries into the frame
+        m.d.comb += [
+            c_lost.eq(any_of(shifted[:sticky])),
+            completes.eq(negative[0] & ~c_lost),
+        ]
         sticky_reg = register(m, "sticky", c_lost | (dominates_fine & total_left))
-        carry = register(m, "c_carry", negative[0] & ~c_lost)
 
-        # Stage add. The lowest bit carries in, in a single carry chain.
+        # Stage add. Below the axis there is only C, or the sign of a sum that C dominates: what is
+        # carried out of there is known before, which makes the carry chain shorter.
+        below_axis = shifted[sticky : sticky + low]
+        carry_low = register(m, "carry_low", completes)
+        carry = register(m, "carry", completes & ~any_of(below_axis))
+        s_low = register(m, "s_low", dominates_fine & s_here[-1])
         frame = Signal(signed(frame_bits), name="frame", reset_less=True)
-        carried = Cat(carry, c_reg) + Cat(carry, s_reg)
-        m.d.sync += frame.eq(carried[1 : 1 + frame_bits].as_signed())
+        frame_low = (c_reg[:low] + carry_low)[:low] | s_low.replicate(low)
+        # The lowest bit carries in, in a single carry chain.
+        carried = Cat(carry, c_reg[low:]) + Cat(carry, s_reg)
+        m.d.sync += frame.eq(Cat(frame_low, carried[1 : 1 + frame_bits - low]).as_signed())
         c_late = classes[6]
         return frame, register(m, "sticky_frame", sticky_reg), DelayLine(m, "room", room)[2], c_late
 
