@@ -536,11 +536,6 @@ MUTANTS = (
             "source.subnormal & ~source.zero & ~becomes_normal",
             "source.subnormal & ~source.zero",
         ),
-        (
-            "a negative C that ends in a sticky bit is one too large",
-            "negative[0] & ~c_lost",
-            "negative[0]",
-        ),
     ),
     *mutants(
         "hdl/mac/encode.py",

@@ -44,6 +44,10 @@ KNOWN = [
      OVERFLOW | INEXACT),
     ("e4m3_saturates", "fp8_e4m3", "fp8_e4m3", [0x7E, 0x38], [0x38, 0x38], 0x58, {"sat": 1}, 0x7E,
      OVERFLOW | INEXACT | SAT_HIT),
+    ("negative_c_below_the_frame", "fp8_e4m3", "fp32", [0x38], [0x38], 0x80000001, {"rnd": DOWN},
+     0x3F7FFFFF, INEXACT),
+    ("negative_c_below_the_frame_up", "fp8_e4m3", "fp32", [0x38], [0x38], 0x80000001, {"rnd": UP},
+     0x3F800000, INEXACT),
     ("inf_saturates", "fp8_e5m2", "fp8_e5m2", [0x7C], [0x3C], None, {"sat": 1}, 0x7B, SAT_HIT),
 ]  # fmt: skip
 
