@@ -25,7 +25,8 @@ MAX_BYTES = 40e6
 AT_NIGHT = {"mxu8"}
 """Takes minutes in each tool; parts of the same kind are in `full`."""
 
-SECOND_LOOK_AT_NIGHT = {"full", *AT_NIGHT}
+SECOND_LOOK_AT_NIGHT = {"full", "ame32-split", *AT_NIGHT}
+"""Their parts are in smaller presets too."""
 
 
 def presets_but(slow: set[str]) -> pytest.MarkDecorator:

@@ -49,22 +49,23 @@ OWN_POINTS = {
 }
 
 
-def run_set(engine, cfg, seeds, *, errors=False, length=LENGTH):
+def run_set(engine, cfg, seeds, *, errors=False, length=LENGTH, runs=2):
     coverage = Counter()
     for number, (seed, program) in enumerate(programs(cfg, seeds, length)):
         personality = PERSONALITIES[number % len(PERSONALITIES)]
         prepare = fail_somewhere(program, random.Random(seed)) if errors else lambda memory: None
-        check(engine, program, personality, seed, prepare=prepare)
+        check(engine, program, personality, seed, runs=runs, prepare=prepare)
         coverage += program.coverage
     return coverage
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_tiny_on_pysim(part):
-    """Ten programs without any compiler."""
-    first = 1000 * SEED + 5 * part
+    """Without any compiler: a program in each personality, one after the other in one core."""
+    first = 1000 * SEED + len(PERSONALITIES) * part
     cfg = preset("tiny")
-    run_set(open_engine("pysim", cfg), cfg, range(first, first + 5), length=20)
+    seeds = range(first, first + len(PERSONALITIES))
+    run_set(open_engine("pysim", cfg), cfg, seeds, length=20, runs=1)
 
 
 @needs_compiled
