@@ -14,6 +14,7 @@ examples:
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from argparse import Namespace
@@ -33,6 +34,8 @@ __all__ = ["main", "parse_program"]
 PROGRAM = "boards.host"
 TIMEOUT = 0.5
 """Seconds without a byte after which an answer is not waited for any more."""
+SIMULATED_TIMEOUT = 20.0
+"""The same behind a pseudo-terminal, where a simulation takes its time."""
 _VALUE = re.compile(r"\b(rs[12])\s*=\s*(\S+)")
 _ERRORS = ("", " illegal", " badgeom", " bus error")
 
@@ -46,7 +49,9 @@ def _parser() -> Parser:
     parser.add_argument("--port", required=True, help="the serial port, such as /dev/ttyUSB0")
     parser.add_argument("--baud", type=int, default=1_000_000, help="bits a second (%(default)s)")
     parser.add_argument(
-        "--timeout", type=float, default=TIMEOUT, help="seconds to wait for a byte (%(default)s)"
+        "--timeout",
+        type=float,
+        help=f"seconds to wait for a byte ({TIMEOUT}; {SIMULATED_TIMEOUT:g} at a pseudo-terminal)",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("info", help="what the board is, as JSON")
@@ -95,8 +100,12 @@ def _open(options: Namespace):
         import serial
     except ImportError:
         raise CommandError("pyserial is not installed: pip install '.[fpga]'") from None
+    timeout = options.timeout
+    if timeout is None:
+        simulated = os.path.realpath(options.port).startswith("/dev/pts/")
+        timeout = SIMULATED_TIMEOUT if simulated else TIMEOUT
     try:
-        return serial.Serial(options.port, options.baud, timeout=options.timeout)
+        return serial.Serial(options.port, options.baud, timeout=timeout)
     except (OSError, ValueError) as error:
         raise CommandError(f"cannot open {options.port}: {error}") from None
 

@@ -1,5 +1,5 @@
 // A board's top in CXXRTL with the other end of its serial line, for boards/simulate.py.
-#include "top.cc"
+#include "top.h"
 
 #include <cstdint>
 #include <cstring>
@@ -75,7 +75,8 @@ uint32_t board_run(void *handle, uint64_t max_cycles, const uint8_t *in, uint32_
         }
         bool done = bit(b.top.p_idle) && sent == n && !b.frame_bits && !b.frame_left && !b.byte_bits;
         b.top.p_clk.set<bool>(true);
-        b.top.step();
+        b.top.eval();  // once: everything before the registers has settled
+        b.top.commit();
         b.cycles++;
         if (done) {
             *idle = 1;

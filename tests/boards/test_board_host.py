@@ -6,6 +6,7 @@ import json
 import os
 import random
 import struct
+import time
 
 import pytest
 from board_case import BOARD, DEPTH, L2_BYTES, DirectLine, available, on_terminal
@@ -40,12 +41,29 @@ def board(line):
 def command(port: str, *words: str) -> int:
     from boards.host import main
 
-    return main(["--port", port, "--timeout", "60", *words])
+    return main(["--port", port, *words])
 
 
 def test_info_tells_the_whole_config(board):
     assert board.info.config == BOARD
     assert (board.info.l2_bytes, board.info.program_depth) == (L2_BYTES, DEPTH)
+
+
+def test_a_slow_simulation_is_waited_for(port, monkeypatch, capsys):
+    """Longer than a real board may think."""
+    from boards.host import TIMEOUT
+    from boards.simulate import SimulatedBoard
+
+    advance = SimulatedBoard.advance
+
+    def late(board, content=b""):
+        if content:
+            time.sleep(2 * TIMEOUT)
+        return advance(board, content)
+
+    monkeypatch.setattr(SimulatedBoard, "advance", late)
+    assert command(port, "info") == 0
+    assert json.loads(capsys.readouterr().out)["preset"] == BOARD.name
 
 
 def test_memory_keeps_bytes_at_any_address(board):
