@@ -14,7 +14,8 @@ from .bench_rows import Job, Row, Setting, counts, limit, moments, targets_hold
 from .cores import SharedCore, shared_core
 from .driver import RunResult
 from .kernels import TILINGS, Tiles
-from .memory import IDEAL, Memory
+from .memory import Memory
+from .personality import IDEAL
 from .program import Program
 
 __all__ = ["SELECT", "unit_jobs"]

@@ -12,7 +12,8 @@ from hdl.config import Config, preset
 from .driver import RunResult, SimulationError
 from .engines import open_engine
 from .engines.base import Simulator
-from .memory import IDEAL, Memory, Personality
+from .memory import Memory
+from .personality import IDEAL, Personality
 from .program import Program, Request
 from .protocol import ProtocolError
 from .recording import current

@@ -11,7 +11,8 @@ from hdl.config import Config
 
 from .cores import as_config, shared_core
 from .kernels import GemmPlan, GemmProblem, Matrix, gemm_program, plan_gemm
-from .memory import IDEAL, Memory
+from .memory import Memory
+from .personality import IDEAL
 
 __all__ = ["DEFAULT_LATENCY", "GemmRun", "run_gemm"]
 

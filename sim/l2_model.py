@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from .memory import Memory
 from .personality import IDEAL, Personality
 from .protocol import Channel, Held, ProtocolError, Rule
 from .rng import Rng, Stall, threshold
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from hdl.config import Config
 
-    from .memory import Memory
 
 __all__ = ["Draw", "L2Model", "Traffic", "serve"]
 

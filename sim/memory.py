@@ -1,7 +1,6 @@
-"""L2 memory for simulation: bytes with permissions, and the cycle model in front of them.
+"""L2 memory for simulation: bytes, and which of them the core may touch.
 
-`Memory` holds the bytes and knows which of them the core may touch. `L2Model` answers the core's
-channels cycle by cycle with the timing of a `Personality` and checks every rule on the way.
+`sim.l2_model` is the cycle model in front of it.
 """
 
 from __future__ import annotations
@@ -12,38 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .l2_model import L2Model, Traffic, serve
-from .personality import (
-    FAST,
-    IDEAL,
-    JITTERY,
-    NASTY,
-    PERSONALITIES,
-    SLOW,
-    STALLING,
-    Personality,
-)
-from .protocol import Channel, ProtocolError, Rule
-
-__all__ = [
-    "FAST",
-    "FILL",
-    "IDEAL",
-    "JITTERY",
-    "NASTY",
-    "PERSONALITIES",
-    "SLOW",
-    "STALLING",
-    "Channel",
-    "L2Model",
-    "Memory",
-    "Personality",
-    "ProtocolError",
-    "Region",
-    "Rule",
-    "Traffic",
-    "serve",
-]
+__all__ = ["FILL", "READ", "READ_ERROR", "WRITE", "WRITE_ERROR", "Memory", "Region"]
 
 READ, WRITE, READ_ERROR, WRITE_ERROR = 1, 2, 4, 8
 """Permission bits of a byte; the error bits make the bus answer with an error."""

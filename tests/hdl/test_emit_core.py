@@ -26,7 +26,7 @@ AT_NIGHT = {"mxu8"}
 """Takes minutes in each tool; parts of the same kind are in `full`."""
 
 SECOND_LOOK_AT_NIGHT = {"full", "ame32-split", *AT_NIGHT}
-"""Their parts are in smaller presets too."""
+"""Checked by yosys in every run, by the other tools at night."""
 
 
 def presets_but(slow: set[str]) -> pytest.MarkDecorator:
@@ -75,7 +75,7 @@ def test_yosys_finds_no_latch_loop_or_undriven_net(name: str, file: Path) -> Non
     assert "Found and reported 0 problems." in log
 
 
-@presets
+@large_is_slow
 def test_verilator_has_no_complaint_beyond_the_waivers(name: str, file: Path) -> None:
     run("verilator", "--lint-only", "-Wall", WAIVERS, file, cwd=file.parent)
 

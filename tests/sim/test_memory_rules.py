@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from hdl.config import preset
-from sim.memory import IDEAL, Channel, L2Model, Memory, ProtocolError, Rule
+from sim.l2_model import L2Model
+from sim.memory import Memory
+from sim.personality import IDEAL
+from sim.protocol import Channel, ProtocolError, Rule
 
 CFG = preset("ame32-int8")
 FAST = IDEAL.replace(latency=1)

@@ -10,19 +10,9 @@ from amaranth.sim import Simulator
 
 from hdl.config import preset
 from hdl.interfaces import l2_read_members, l2_write_members
-from sim.memory import (
-    FAST,
-    IDEAL,
-    JITTERY,
-    NASTY,
-    PERSONALITIES,
-    SLOW,
-    STALLING,
-    L2Model,
-    Memory,
-    Personality,
-    serve,
-)
+from sim.l2_model import L2Model, serve
+from sim.memory import Memory
+from sim.personality import FAST, IDEAL, JITTERY, NASTY, PERSONALITIES, SLOW, STALLING, Personality
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
 CFG = preset("ame32-int8")

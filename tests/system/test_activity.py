@@ -15,7 +15,8 @@ from hdl.issue.slots import Slots
 from hdl.mac.pipe import MacTiming
 from sim.bench_rows import counts, moments
 from sim.driver import RunResult
-from sim.memory import IDEAL, Memory
+from sim.memory import Memory
+from sim.personality import IDEAL
 from sim.program import Program
 
 CFG = preset("ame32-int8")

@@ -17,7 +17,9 @@ from hdl.config import Config, preset
 from hdl.interfaces import l2_read_members, l2_write_members
 from hdl.l2.load import LoadPipe
 from hdl.l2.store import StorePipe
-from sim.memory import L2Model, Memory, Personality
+from sim.l2_model import L2Model
+from sim.memory import Memory
+from sim.personality import Personality
 from sim.stream_check import StreamChecker
 
 SEED = int(os.environ.get("TEST_SEED", "1"))

@@ -11,7 +11,8 @@ from l2_walks import CASES, Part, coverage, cut, directed, link, mix, requests, 
 
 from hdl.l2 import ids, merge
 from hdl.l2.load import LoadPipe
-from sim.memory import IDEAL, PERSONALITIES, Memory
+from sim.memory import Memory
+from sim.personality import IDEAL, PERSONALITIES
 
 SIZE = 0x2000
 STALLS = {"ideal": 0.0, "fast": 0.5, "slow": 0.1, "jittery": 0.2, "stalling": 0.3, "nasty": 0.05}

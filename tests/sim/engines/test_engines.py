@@ -11,18 +11,9 @@ from dummy_core import DummyCore, add, both, read, write
 from hdl.config import preset
 from sim.driver import QUIET_CYCLES, RunOptions, SimulationError, SimulationTimeout
 from sim.engines import available, open_engine
-from sim.memory import (
-    FAST,
-    FILL,
-    IDEAL,
-    NASTY,
-    PERSONALITIES,
-    STALLING,
-    Channel,
-    Memory,
-    ProtocolError,
-    Rule,
-)
+from sim.memory import FILL, Memory
+from sim.personality import FAST, IDEAL, NASTY, PERSONALITIES, STALLING
+from sim.protocol import Channel, ProtocolError, Rule
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
 CFG = preset("ame32-int8").replace(name="dummy")
