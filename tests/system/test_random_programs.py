@@ -199,7 +199,7 @@ def test_compiled_engines_agree(name):
 
 def test_reset_in_mid_flight():
     """Whatever was under way when reset came, the next program finds a fresh core."""
-    cfg = preset("tiny").replace(name="tiny-int8", formats=("int8",))
+    cfg = preset("tiny")
     engine = open_engine("pysim", cfg)
     rng = random.Random(SEED)
     for seed, program in programs(cfg, range(50_000 * SEED, 50_000 * SEED + 4), 12):
