@@ -59,12 +59,11 @@ def run_set(engine, cfg, seeds, *, errors=False, length=LENGTH, runs=2):
     return coverage
 
 
-@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_tiny_on_pysim(part):
-    """Without any compiler: a program in each personality, one after the other in one core."""
-    first = 1000 * SEED + len(PERSONALITIES) * part
-    cfg = preset("tiny")
-    seeds = range(first, first + len(PERSONALITIES))
+@pytest.mark.parametrize("name", ["icepi_zero", pytest.param("tiny", marks=pytest.mark.slow)])
+def test_on_pysim(name):
+    """Without any compiler: programs in each personality, one after the other in one core."""
+    cfg = preset(name)
+    seeds = range(1000 * SEED, 1000 * SEED + 2 * len(PERSONALITIES))
     run_set(open_engine("pysim", cfg), cfg, seeds, length=20, runs=1)
 
 
@@ -154,9 +153,9 @@ def outcome(engine, program, personality, seed):
     return result, [memory.read(base, len(content)) for base, content in program.regions]
 
 
-def tiny_outcomes(name):
-    """Of two programs one after the other."""
-    cfg = preset("tiny")
+def outcomes(name):
+    """Of two programs one after the other, on a core that every engine has soon."""
+    cfg = preset("icepi_zero")
     first = 80_000 * SEED
     with open_engine(name, cfg, progress=False) as engine:
         return [
@@ -169,14 +168,14 @@ def tiny_outcomes(name):
 
 @functools.cache
 def pysim_outcomes():
-    return tiny_outcomes("pysim")
+    return outcomes("pysim")
 
 
 @needs_compiled
 @pytest.mark.parametrize("name", [n for n in ("verilator", "cxxrtl") if available()[n] is None])
 def test_engines_agree(name):
     """Cycles, responses, memory and activity of each run, on pysim and on a compiled engine."""
-    pairs = zip(pysim_outcomes(), tiny_outcomes(name), strict=True)
+    pairs = zip(pysim_outcomes(), outcomes(name), strict=True)
     for number, (expected, found) in enumerate(pairs):
         assert found == expected, f"seed {SEED}, program {number}: {name} differs from pysim"
         result = found[0]

@@ -108,10 +108,11 @@ def wiring(ports: list[Port], vector: str) -> str:
     return text
 
 
-def test_random_program_on_the_emitted_verilog(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("name", ["icepi_zero", pytest.param("tiny", marks=pytest.mark.slow)])
+def test_random_program_on_the_emitted_verilog(name: str, tmp_path: Path, monkeypatch) -> None:
     if shutil.which("iverilog") is None:
         pytest.skip("iverilog is not installed")
-    cfg = preset("tiny")
+    cfg = preset(name)
     cycles = record(cfg, monkeypatch)
     inputs = [port for port in core_ports(cfg) if port.is_input]
     outputs = [port for port in core_ports(cfg) if not port.is_input]

@@ -1,16 +1,17 @@
-"""Cores with the front end `xuantie` that the system tests compile: four by default."""
+"""Cores with the front end `xuantie` that the system tests compile: three by default."""
 
 from __future__ import annotations
 
 import functools
 
+import pytest
 from gemm_cases import compiled
 
 from hdl.config import Config
 from sim.engines import open_engine
 from sim.engines.base import Simulator
 
-__all__ = ["BOTH", "DESIGNS", "LITTLE", "NIGHTLY", "X128", "X256", "X512", "engine"]
+__all__ = ["BOTH", "DESIGNS", "LITTLE", "NIGHTLY", "X128", "X256", "X512_AT_NIGHT", "engine"]
 
 FORMATS = ("int4", "int8", "int16", "fp16", "fp32", "fp64")
 
@@ -35,7 +36,9 @@ BOTH = Config(
     mma_destinations=("m0", "m4"),
     units=("vector",),
 )
-DESIGNS = (X256, X128, X512, BOTH)
+X512_AT_NIGHT = pytest.param(X512, marks=pytest.mark.slow)
+
+DESIGNS = (X256, X128, X512_AT_NIGHT, BOTH)
 
 NIGHTLY = tuple(
     registers(f"row{bits}x{slots}", bits, m_par=m, n_par=n, slots=slots, formats=formats)
