@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from hdl.config import Config
 
-
 __all__ = ["Draw", "L2Model", "Traffic", "serve"]
 
 

@@ -153,9 +153,9 @@ def outcome(engine, program, personality, seed):
     return result, [memory.read(base, len(content)) for base, content in program.regions]
 
 
-def outcomes(name):
-    """Of two programs one after the other, on a core that every engine has soon."""
-    cfg = preset("icepi_zero")
+def outcomes(name, core):
+    """Of two programs one after the other."""
+    cfg = preset(core)
     first = 80_000 * SEED
     with open_engine(name, cfg, progress=False) as engine:
         return [
@@ -167,15 +167,16 @@ def outcomes(name):
 
 
 @functools.cache
-def pysim_outcomes():
-    return outcomes("pysim")
+def pysim_outcomes(core):
+    return outcomes("pysim", core)
 
 
 @needs_compiled
 @pytest.mark.parametrize("name", [n for n in ("verilator", "cxxrtl") if available()[n] is None])
-def test_engines_agree(name):
+@pytest.mark.parametrize("core", ["icepi_zero", pytest.param("tiny", marks=pytest.mark.slow)])
+def test_engines_agree(core, name):
     """Cycles, responses, memory and activity of each run, on pysim and on a compiled engine."""
-    pairs = zip(pysim_outcomes(), outcomes(name), strict=True)
+    pairs = zip(pysim_outcomes(core), outcomes(name, core), strict=True)
     for number, (expected, found) in enumerate(pairs):
         assert found == expected, f"seed {SEED}, program {number}: {name} differs from pysim"
         result = found[0]
